@@ -1,0 +1,21 @@
+"""What nestbo raises on a user's mistake: each message says what was wanted, what came, and what to do."""
+
+
+class NestboError(Exception):
+    """The base of every error nestbo raises on purpose."""
+
+
+class ArgumentError(NestboError, ValueError):
+    """An argument has no meaning here."""
+
+
+class ShapeError(ArgumentError):
+    """A tensor's shape does not fit."""
+
+
+class OffManifoldError(ArgumentError):
+    """A point does not lie on its manifold, or is not finite."""
+
+
+class SpecificationError(ArgumentError):
+    """A text form such as ``sphere:50`` cannot be read."""

@@ -1,0 +1,38 @@
+"""Matrices with orthonormal columns."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from nestbo.linalg.symmetric import inverse_sqrtm
+
+
+def orthonormal(a: Tensor) -> Tensor:
+    """The Q factor of a thin QR with a positive diagonal of R: a continuous orthonormal basis of the columns."""
+    q, r = torch.linalg.qr(a)
+    diagonal = r.diagonal(dim1=-2, dim2=-1)
+    return q * torch.where(diagonal < 0, -1, 1).to(q).unsqueeze(-2)
+
+
+def completion(frame: Tensor) -> Tensor:
+    """Orthonormal columns spanning the complement of a frame (…, n, p): shape (…, n, n − p)."""
+    return torch.linalg.qr(frame, mode="complete").Q[..., frame.shape[-1] :]
+
+
+def random_frames(*shape: int, rng: torch.Generator) -> Tensor:
+    """Haar-distributed matrices with orthonormal columns; shape (*batch, n, p), p ≤ n, in float64."""
+    return orthonormal(torch.randn(*shape, generator=rng, dtype=torch.float64, device=rng.device))
+
+
+def polar(a: Tensor) -> Tensor:
+    """The polar factor a (aᵀa)^{-½} of matrices of full column rank, twice differentiable."""
+    return a @ inverse_sqrtm(a.mT @ a)
+
+
+def nearest_frame(a: Tensor) -> Tensor:
+    """The polar factor of any matrix; one that is not finite gives NaN and leaves the others alone."""
+    finite = a.isfinite().all(-1).all(-1)[..., None, None]
+    eye = torch.eye(a.shape[-2], a.shape[-1], dtype=a.dtype, device=a.device)
+    u, _, vh = torch.linalg.svd(torch.where(finite, a, eye), full_matrices=False)
+    return torch.where(finite, u @ vh, torch.nan)

@@ -1,0 +1,29 @@
+"""The spaces, and ``MANIFOLDS``, where a new one is registered."""
+
+from nestbo.manifolds.base import Manifold
+from nestbo.manifolds.euclidean import Box, Euclidean
+from nestbo.manifolds.grassmann import Grassmann
+from nestbo.manifolds.product import Product
+from nestbo.manifolds.spd import SPD
+from nestbo.manifolds.sphere import Sphere
+from nestbo.manifolds.stiefel import Stiefel
+from nestbo.specification import parse
+
+MANIFOLDS: dict[str, type[Manifold]] = {
+    "euclidean": Euclidean,
+    "box": Box,
+    "sphere": Sphere,
+    "spd": SPD,
+    "grassmann": Grassmann,
+    "stiefel": Stiefel,
+    "product": Product,
+}
+
+
+def space(text: str) -> Manifold:
+    """The manifold that a text specifies: ``space("spd:10:eigenvalues=0.001,5")``."""
+    manifold: Manifold = parse(text, MANIFOLDS, "space")
+    return manifold
+
+
+__all__ = ["MANIFOLDS", "SPD", "Box", "Euclidean", "Grassmann", "Manifold", "Product", "Sphere", "Stiefel", "space"]

@@ -1,0 +1,173 @@
+"""What a Riemannian manifold can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from nestbo.errors import ArgumentError, OffManifoldError, ShapeError
+from nestbo.linalg import safe_sqrt
+from nestbo.specification import Specified
+
+
+class Manifold(Specified, ABC):
+    """A Riemannian manifold whose points and tangent vectors are tensors of trailing shape ``point_shape``.
+
+    Every operation broadcasts over the axes in front, keeps dtype and device, and is differentiable. A subclass is a
+    frozen dataclass that defines the abstract operations; the others have sound defaults and may be replaced.
+    """
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """Dimension of the manifold."""
+
+    @property
+    @abstractmethod
+    def point_shape(self) -> tuple[int, ...]:
+        """Trailing shape of a point."""
+
+    @property
+    @abstractmethod
+    def typical_distance(self) -> float:
+        """The scale of the space: how far apart two points usually are."""
+
+    @property
+    @abstractmethod
+    def reach(self) -> float:
+        """``exp`` and ``log`` are inverse to each other within this distance; inf if they always are."""
+
+    @classmethod
+    @abstractmethod
+    def samples(cls) -> list[Self]:
+        """A few members of the family, small ones included, on which the laws are tested."""
+
+    @abstractmethod
+    def random(self, *batch: int, rng: torch.Generator) -> Tensor:
+        """Random points, (*batch, *point_shape), in float64: uniform where the manifold is compact."""
+
+    @abstractmethod
+    def project(self, x: Tensor) -> Tensor:
+        """A nearest point of the manifold to any tensor of the right shape."""
+
+    @abstractmethod
+    def to_tangent(self, x: Tensor, v: Tensor) -> Tensor:
+        """Orthogonal projection of an ambient vector onto the tangent space at x."""
+
+    @abstractmethod
+    def inner(self, x: Tensor, u: Tensor, v: Tensor) -> Tensor:
+        """Riemannian inner product of tangent vectors at x."""
+
+    @abstractmethod
+    def exp(self, x: Tensor, v: Tensor) -> Tensor:
+        """The point reached after unit time along the geodesic that leaves x with velocity v."""
+
+    @abstractmethod
+    def log(self, x: Tensor, y: Tensor) -> Tensor:
+        """The velocity at x of the shortest geodesic to y: exp(x, log(x, y)) = y."""
+
+    @abstractmethod
+    def sq_dist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Squared geodesic distance, smooth where x = y."""
+
+    @abstractmethod
+    def violation(self, x: Tensor) -> Tensor:
+        """How far x is from the manifold: 0 on it, up to rounding."""
+
+    @abstractmethod
+    def hessian(self, x: Tensor, gradient: Tensor, product: Tensor, v: Tensor) -> Tensor:
+        """Riemannian Hessian applied to v, from the Euclidean gradient and Hessian-vector product of a function."""
+
+    def dist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Geodesic distance; its derivative is 0 where x = y."""
+        return safe_sqrt(self.sq_dist(x, y))
+
+    def gradient(self, x: Tensor, euclidean: Tensor) -> Tensor:
+        """Riemannian gradient from the Euclidean one."""
+        return self.to_tangent(x, euclidean)
+
+    def retract(self, x: Tensor, v: Tensor) -> Tensor:
+        """A cheap map that agrees with ``exp`` to second order and, where the space has bounds, stays within them."""
+        return self.exp(x, v)
+
+    def transport(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:
+        """Carry a tangent vector from x to y."""
+        return self.to_tangent(y, v)
+
+    def norm(self, x: Tensor, v: Tensor) -> Tensor:
+        """Riemannian norm of a tangent vector at x; its derivative is 0 at 0."""
+        return safe_sqrt(self.inner(x, v, v))
+
+    def face(self, x: Tensor, descent: Tensor) -> Callable[[Tensor], Tensor]:
+        """Where bounds stop ``descent`` at x, the linear projection onto directions along them; else the identity."""
+        del x, descent
+        return lambda v: v
+
+    def pairwise_dist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Distances between all of x (…, n, *point) and all of y (…, m, *point): (…, n, m)."""
+        return safe_sqrt(self.pairwise_sq_dist(x, y))
+
+    def pairwise_sq_dist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Squared distances between all of x (…, n, *point) and all of y (…, m, *point): (…, n, m)."""
+        axes = len(self.point_shape)
+        return self.sq_dist(x.unsqueeze(-axes - 1), y.unsqueeze(-axes - 2))
+
+    def random_tangent(self, x: Tensor, rng: torch.Generator) -> Tensor:
+        """A random unit tangent vector at each x."""
+        v = self.to_tangent(x, torch.randn(x.shape, generator=rng, dtype=x.dtype, device=x.device))
+        return v / self.norm(x, v)[(..., *[None] * len(self.point_shape))]
+
+    def check(self, x: Any, tolerance: float = 1e-6) -> Tensor:
+        """Return x (a tensor, array or nested list) as a tensor of points, or say why it is not one."""
+        x = as_tensor(x)
+        self._check_shape(x)
+        finite = x.isfinite().flatten(x.ndim - len(self.point_shape)).all(-1)
+        if not finite.all():
+            count, total = int((~finite).sum()), finite.numel()
+            raise OffManifoldError(
+                f"{self} points are finite, got NaN or infinity in {count} of {total}. Drop or repair these."
+            )
+        violation = self.violation(x)
+        if (violation > tolerance).any():
+            worst = violation.max().item()
+            raise OffManifoldError(
+                f"Wanted points of {self} to within {tolerance:g}, got a violation of {worst:.3g}: {self.condition}. "
+                "Use .project(x) for a nearest point."
+            )
+        return x
+
+    @property
+    @abstractmethod
+    def condition(self) -> str:
+        """What makes a tensor a point of this manifold, in words."""
+
+    def _check_shape(self, x: Tensor) -> None:
+        axes = len(self.point_shape)
+        if x.ndim < axes or tuple(x.shape[x.ndim - axes :]) != self.point_shape:
+            hint = self._shape_hint(tuple(x.shape))
+            raise ShapeError(f"{self} points end in shape {self.point_shape}, got {tuple(x.shape)}.{hint}")
+
+    def _shape_hint(self, shape: tuple[int, ...]) -> str:
+        del shape
+        return ""
+
+
+def as_tensor(x: Any) -> Tensor:
+    """A floating-point tensor from a tensor, array, number or nested list; integers become float64."""
+    try:
+        x = torch.as_tensor(x)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ArgumentError(f"Wanted a tensor, array or list of numbers, got {type(x).__name__}: {error}.") from error
+    if x.is_complex():
+        raise ArgumentError("Wanted real numbers, got complex ones. Pass the real part.")
+    return x if x.is_floating_point() else x.double()
+
+
+def check_size(name: str, value: Any, least: int = 1) -> None:
+    """Raise unless ``value`` is a whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ArgumentError(f"{name} is a whole number of at least {least}, got {value!r}.")

@@ -1,0 +1,158 @@
+"""Flat space, whole or bounded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from nestbo import linalg
+from nestbo.errors import ArgumentError
+from nestbo.manifolds.base import Manifold, as_tensor, check_size
+
+
+class _Flat(Manifold):
+    """What Euclidean space and a box in it share."""
+
+    @property
+    def point_shape(self) -> tuple[int, ...]:
+        return (self.dim,)
+
+    @property
+    def reach(self) -> float:
+        return math.inf
+
+    def to_tangent(self, x: Tensor, v: Tensor) -> Tensor:
+        return v + torch.zeros_like(x)
+
+    def inner(self, x: Tensor, u: Tensor, v: Tensor) -> Tensor:  # noqa: ARG002
+        return linalg.inner(u, v)
+
+    def exp(self, x: Tensor, v: Tensor) -> Tensor:
+        return x + v
+
+    def log(self, x: Tensor, y: Tensor) -> Tensor:
+        return y - x
+
+    def sq_dist(self, x: Tensor, y: Tensor) -> Tensor:
+        return linalg.inner(x - y, x - y)
+
+    def hessian(self, x: Tensor, gradient: Tensor, product: Tensor, v: Tensor) -> Tensor:  # noqa: ARG002
+        return product
+
+    def _shape_hint(self, shape: tuple[int, ...]) -> str:
+        return f" Use a space of dimension {shape[-1]} for vectors of that length." if shape else ""
+
+
+@dataclass(frozen=True, repr=False)
+class Euclidean(_Flat):
+    """R^n."""
+
+    n: int
+
+    def __post_init__(self) -> None:
+        check_size("The dimension of Euclidean", self.n)
+
+    @classmethod
+    def samples(cls) -> list[Self]:
+        return [cls(1), cls(5)]
+
+    @property
+    def dim(self) -> int:
+        return self.n
+
+    @property
+    def typical_distance(self) -> float:
+        return math.sqrt(2 * self.n)
+
+    @property
+    def condition(self) -> str:
+        return "any vector is a point"
+
+    def random(self, *batch: int, rng: torch.Generator) -> Tensor:
+        return torch.randn(*batch, self.n, generator=rng, dtype=torch.float64, device=rng.device)
+
+    def project(self, x: Tensor) -> Tensor:
+        return x
+
+    def violation(self, x: Tensor) -> Tensor:
+        return torch.zeros_like(x[..., 0])
+
+
+@dataclass(frozen=True, repr=False)
+class Box(_Flat):
+    """The vectors between two bounds, given as numbers or sequences: ``Box(0, 1)``, ``Box([0, 0], [1, 2])``.
+
+    A number stands for every coordinate when the other bound is a sequence.
+    """
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        lower, upper = (as_tensor(bound).double() for bound in (self.lower, self.upper))
+        try:
+            lower, upper = torch.broadcast_tensors(torch.atleast_1d(lower), torch.atleast_1d(upper))
+        except RuntimeError:
+            raise ArgumentError(f"Box bounds have one length, got {len(lower)} and {len(upper)}.") from None
+        if lower.ndim != 1 or lower.numel() == 0:
+            raise ArgumentError(f"Box bounds are numbers or vectors, got shape {tuple(lower.shape)}. Flatten them.")
+        if not (lower.isfinite().all() and upper.isfinite().all()):
+            raise ArgumentError("Box bounds are finite, got NaN or infinity. Use Euclidean(n) for an unbounded space.")
+        if not (lower < upper).all():
+            k = int((lower >= upper).nonzero()[0])
+            raise ArgumentError(
+                f"Box needs lower < upper, got [{lower[k]:g}, {upper[k]:g}] in coordinate {k}. Swap or widen them."
+            )
+        object.__setattr__(self, "lower", tuple(lower.tolist()))
+        object.__setattr__(self, "upper", tuple(upper.tolist()))
+
+    @classmethod
+    def samples(cls) -> list[Self]:
+        return [cls(0, 1), cls([-1, 0, 2], [1, 5, 2.5])]  # type: ignore[arg-type]
+
+    @property
+    def dim(self) -> int:
+        return len(self.lower)
+
+    @property
+    def typical_distance(self) -> float:
+        return math.dist(self.lower, self.upper) / math.sqrt(6)
+
+    @property
+    def condition(self) -> str:
+        return "every coordinate lies between its bounds"
+
+    def bounds(self, like: Tensor) -> tuple[Tensor, Tensor]:
+        """Lower and upper bounds with the dtype and device of ``like``."""
+        return _constant(self.lower, like.dtype, like.device), _constant(self.upper, like.dtype, like.device)
+
+    def random(self, *batch: int, rng: torch.Generator) -> Tensor:
+        t = torch.rand(*batch, self.dim, generator=rng, dtype=torch.float64, device=rng.device)
+        lower, upper = self.bounds(t)
+        return lower + (upper - lower) * t
+
+    def project(self, x: Tensor) -> Tensor:
+        return torch.clamp(x, *self.bounds(x))
+
+    def retract(self, x: Tensor, v: Tensor) -> Tensor:
+        return self.project(x + v)
+
+    def face(self, x: Tensor, descent: Tensor) -> Callable[[Tensor], Tensor]:
+        lower, upper = self.bounds(x)
+        free = ~((x <= lower) & (descent < 0) | (x >= upper) & (descent > 0))
+        return lambda v: v * free
+
+    def violation(self, x: Tensor) -> Tensor:
+        lower, upper = self.bounds(x)
+        return torch.maximum(lower - x, x - upper).amax(-1).clamp(min=0)
+
+
+@lru_cache(maxsize=256)
+def _constant(values: tuple[float, ...], dtype: torch.dtype, device: Any) -> Tensor:
+    return torch.tensor(values, dtype=dtype, device=device)

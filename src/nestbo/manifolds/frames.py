@@ -1,0 +1,61 @@
+"""What the two manifolds of n×p matrices with orthonormal columns share."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from nestbo import linalg
+from nestbo.errors import ArgumentError
+from nestbo.manifolds.base import Manifold, check_size
+
+
+class Frames(Manifold):
+    """Matrices with orthonormal columns, as points themselves (Stiefel) or for their span (Grassmann)."""
+
+    n: int
+    p: int
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        check_size(f"The number of rows of {name}", self.n, least=2)
+        check_size(f"The number of columns of {name}", self.p)
+        if self.p >= self.n:
+            raise ArgumentError(f"{name}(n, p) needs p < n, got n = {self.n} and p = {self.p}. Choose fewer columns.")
+
+    @property
+    def point_shape(self) -> tuple[int, ...]:
+        return (self.n, self.p)
+
+    @property
+    def condition(self) -> str:
+        return "its columns are orthonormal"
+
+    def random(self, *batch: int, rng: torch.Generator) -> Tensor:
+        return linalg.random_frames(*batch, self.n, self.p, rng=rng)
+
+    def project(self, x: Tensor) -> Tensor:
+        return linalg.nearest_frame(x)
+
+    def inner(self, x: Tensor, u: Tensor, v: Tensor) -> Tensor:  # noqa: ARG002
+        return linalg.inner(u, v, axes=2)
+
+    def exp(self, x: Tensor, v: Tensor) -> Tensor:
+        """[x v] exp([a −s; 1 a]) [1; 0] exp(−a) with a = xᵀv, s = vᵀv (Edelman, Arias and Smith 1998, eq. 2.42)."""
+        a, s = x.mT @ v, v.mT @ v
+        eye = torch.eye(self.p, dtype=x.dtype, device=x.device).expand_as(a)
+        block = torch.cat([torch.cat([a, -s], -1), torch.cat([eye, a], -1)], -2)
+        turn = torch.linalg.matrix_exp(block)[..., : self.p] @ torch.linalg.matrix_exp(-a)
+        return torch.cat(torch.broadcast_tensors(x, v), -1) @ turn
+
+    def retract(self, x: Tensor, v: Tensor) -> Tensor:
+        """The polar factor of x + v."""
+        return linalg.polar(x + v)
+
+    def violation(self, x: Tensor) -> Tensor:
+        eye = torch.eye(self.p, dtype=x.dtype, device=x.device)
+        return (x.mT @ x - eye).abs().amax((-1, -2))
+
+    def _shape_hint(self, shape: tuple[int, ...]) -> str:
+        name, fits = type(self).__name__, len(shape) >= 2 and shape[-2] > shape[-1] > 0
+        return f" For {shape[-2]}×{shape[-1]} matrices use {name}({shape[-2]}, {shape[-1]})." if fits else ""

@@ -1,0 +1,185 @@
+"""Symmetric positive definite matrices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from nestbo import linalg
+from nestbo.errors import ArgumentError
+from nestbo.linalg import sym
+from nestbo.manifolds.base import Manifold, check_size
+from nestbo.manifolds.spd_metrics import METRICS, Metric
+
+# A bound counts as reached at this relative distance: clipped eigenvalues come back from their matrix with rounding.
+_AT_BOUND = 1e-9
+# Without bounds, an eigenvalue is positive above this multiple of rounding; projections go well above it.
+_POSITIVE = 1.0
+_SAFELY_POSITIVE = 1e4
+
+
+@dataclass(frozen=True, repr=False)
+class SPD(Manifold):
+    """Symmetric positive definite n×n matrices, all of them or those with eigenvalues between two bounds.
+
+    ``metric`` is ``"affine-invariant"`` or ``"log-euclidean"``. Geodesics may leave the bounds; ``retract`` and
+    ``project`` never do.
+    """
+
+    n: int
+    metric: str = "affine-invariant"
+    eigenvalues: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        check_size("The size of SPD matrices", self.n)
+        if self.metric not in METRICS:
+            raise ArgumentError(f"The metric of SPD is one of {', '.join(METRICS)}, got {self.metric!r}.")
+        if self.eigenvalues is not None:
+            object.__setattr__(self, "eigenvalues", _check_bounds(self.eigenvalues))
+
+    @classmethod
+    def samples(cls) -> list[Self]:
+        return [
+            cls(1),
+            cls(3),
+            cls(3, metric="log-euclidean"),
+            cls(4, eigenvalues=(1e-3, 5.0)),
+            cls(2, metric="log-euclidean", eigenvalues=(0.1, 10.0)),
+        ]
+
+    @property
+    def dim(self) -> int:
+        return self.n * (self.n + 1) // 2
+
+    @property
+    def point_shape(self) -> tuple[int, ...]:
+        return (self.n, self.n)
+
+    @property
+    def typical_distance(self) -> float:
+        """√(E d²) = √(2n·var) of two random matrices, var being that of a log-eigenvalue."""
+        if self.eigenvalues is None:
+            return math.sqrt(2 * self.n)
+        low, high = self.eigenvalues
+        first = (_log_integral(high) - _log_integral(low)) / (high - low)
+        second = (_log_square_integral(high) - _log_square_integral(low)) / (high - low)
+        return math.sqrt(2 * self.n * (second - first**2))
+
+    @property
+    def reach(self) -> float:
+        return math.inf
+
+    @property
+    def condition(self) -> str:
+        bounds = "positive" if self.eigenvalues is None else f"within {list(self.eigenvalues)}"
+        return f"it is symmetric with eigenvalues {bounds}"
+
+    def random(self, *batch: int, rng: torch.Generator) -> Tensor:
+        """Haar-random eigenvectors; eigenvalues uniform within the bounds, or log-normal where there are none."""
+        frames = linalg.random_frames(*batch, self.n, self.n, rng=rng)
+        if self.eigenvalues is None:
+            return linalg.spectral(_draw(torch.randn, *batch, self.n, rng=rng).exp(), frames)
+        low, high = self.eigenvalues
+        return linalg.spectral(low + (high - low) * _draw(torch.rand, *batch, self.n, rng=rng), frames)
+
+    def project(self, x: Tensor) -> Tensor:
+        values, vectors = linalg.eigh(sym(x))
+        low, high = self._limits(values, _POSITIVE)
+        inside = ((values >= low) & (values <= high)).all(-1)[..., None, None]
+        clipped = torch.clamp(values, *self._limits(values, _SAFELY_POSITIVE))
+        return torch.where(inside, sym(x), linalg.spectral(clipped, vectors))
+
+    def _limits(self, values: Tensor, positive: float) -> tuple[Tensor, Tensor]:
+        """The bounds on eigenvalues; where there are none, ``positive`` roundings above 0."""
+        if self.eigenvalues is not None:
+            low, high = self.eigenvalues
+            return torch.full_like(values, low), torch.full_like(values, high)
+        size = values.abs().amax(-1, keepdim=True).clamp(min=torch.finfo(values.dtype).tiny)
+        return (size * (positive * torch.finfo(values.dtype).eps)).expand_as(values), torch.full_like(values, torch.inf)
+
+    def violation(self, x: Tensor) -> Tensor:
+        asymmetry = (x - x.mT).abs().amax((-1, -2))
+        values, _ = linalg.eigh(sym(x))
+        low, high = self._limits(values, _POSITIVE)
+        outside = torch.maximum(low - values, values - high).amax(-1)
+        if self.eigenvalues is None:
+            outside = outside / low[..., 0]  # there is no "slightly" not positive definite
+        return torch.maximum(asymmetry, outside.clamp(min=0))
+
+    def to_tangent(self, x: Tensor, v: Tensor) -> Tensor:
+        return sym(v) + torch.zeros_like(x)
+
+    def face(self, x: Tensor, descent: Tensor) -> Callable[[Tensor], Tensor]:
+        """In the eigenbasis of x, drop the block between eigenvectors that ``descent`` would push past a bound."""
+        if self.eigenvalues is None:
+            return super().face(x, descent)
+        low, high = self.eigenvalues
+        values, vectors = linalg.eigh(x)
+        push = (vectors.mT @ descent @ vectors).diagonal(dim1=-2, dim2=-1)
+        top = (values >= high * (1 - _AT_BOUND)) & (push > 0)
+        bottom = (values <= low * (1 + _AT_BOUND)) & (push < 0)
+        free = ~(top[..., :, None] & top[..., None, :] | bottom[..., :, None] & bottom[..., None, :])
+        return lambda v: sym(vectors @ (free * (vectors.mT @ v @ vectors)) @ vectors.mT)
+
+    @property
+    def _metric(self) -> Metric:
+        return METRICS[self.metric]
+
+    def inner(self, x: Tensor, u: Tensor, v: Tensor) -> Tensor:
+        return self._metric.inner(x, u, v)
+
+    def exp(self, x: Tensor, v: Tensor) -> Tensor:
+        return self._metric.exp(x, v)
+
+    def log(self, x: Tensor, y: Tensor) -> Tensor:
+        return self._metric.log(x, y)
+
+    def retract(self, x: Tensor, v: Tensor) -> Tensor:
+        y = self._metric.retract(x, v)
+        return y if self.eigenvalues is None else self.project(y)
+
+    def transport(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:
+        return self._metric.transport(x, y, v)
+
+    def sq_dist(self, x: Tensor, y: Tensor) -> Tensor:
+        return self._metric.sq_dist(x, y)
+
+    def pairwise_sq_dist(self, x: Tensor, y: Tensor) -> Tensor:
+        return self._metric.pairwise_sq_dist(x, y)
+
+    def gradient(self, x: Tensor, euclidean: Tensor) -> Tensor:
+        return self._metric.gradient(x, euclidean)
+
+    def hessian(self, x: Tensor, gradient: Tensor, product: Tensor, v: Tensor) -> Tensor:
+        return self._metric.hessian(x, gradient, product, v)
+
+    def _shape_hint(self, shape: tuple[int, ...]) -> str:
+        square = len(shape) >= 2 and shape[-1] == shape[-2] > 0
+        return f" For {shape[-1]}×{shape[-1]} matrices use SPD({shape[-1]})." if square else ""
+
+
+def _check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"Eigenvalue bounds are two numbers (low, high), got {bounds!r}.") from None
+    if not 0 < low < high < math.inf:
+        raise ArgumentError(f"Eigenvalue bounds need 0 < low < high < inf, got ({low:g}, {high:g}). Swap or widen them.")
+    return low, high
+
+
+def _draw(sampler: Callable[..., Tensor], *shape: int, rng: torch.Generator) -> Tensor:
+    return sampler(*shape, generator=rng, dtype=torch.float64, device=rng.device)
+
+
+def _log_integral(u: float) -> float:
+    return u * math.log(u) - u
+
+
+def _log_square_integral(u: float) -> float:
+    return u * math.log(u) ** 2 - 2 * u * math.log(u) + 2 * u

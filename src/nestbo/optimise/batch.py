@@ -1,0 +1,212 @@
+"""The loop all optimisers share: a batch of independent minimisations, each with its own state and end.
+
+A batch is laid out as (rows, inner, *point). Without per-element data every element is a row of its own; with data,
+the first batch axis makes the rows and the others stay inside. Finished rows are taken out and cost nothing more.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nestbo.errors import ArgumentError, ShapeError
+from nestbo.manifolds.base import Manifold
+
+Function = Callable[..., Tensor]
+
+
+class Reason(IntEnum):
+    """Why a minimisation ended."""
+
+    RUNNING = 0
+    CONVERGED = 1
+    STALLED = 2
+    MAX_ITERATIONS = 3
+    NOT_FINITE = 4
+    INFEASIBLE = 5
+
+    @property
+    def words(self) -> str:
+        """The reason as results report it."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    Reason.RUNNING: "running",
+    Reason.CONVERGED: "converged",
+    Reason.STALLED: "stalled",
+    Reason.MAX_ITERATIONS: "max iterations",
+    Reason.NOT_FINITE: "not finite",
+    Reason.INFEASIBLE: "infeasible",
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an optimiser found; everything has the batch shape of the start.
+
+    ``reason`` is an array of words per element: "converged" (the gradient norm is below the tolerance), "stalled" (no
+    further decrease at machine precision), "max iterations", "not finite" (no finite value at the start) or
+    "infeasible" (the start, or for penalty methods the end, violates a constraint).
+    """
+
+    point: Tensor
+    value: Tensor
+    gradient_norm: Tensor
+    iterations: Tensor
+    reason: np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class State:
+    """The unfinished rows of a batch; every tensor starts with the axis of rows."""
+
+    index: Tensor
+    x: Tensor
+    value: Tensor
+    gradient: Tensor
+    norm: Tensor
+    reason: Tensor
+    iterations: Tensor
+    data: tuple[Tensor, ...]
+    memory: tuple[Tensor, ...] = ()
+
+    def rows(self, keep: Tensor) -> State:
+        """Only some of the rows."""
+        changes = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            changes[field.name] = tuple(t[keep] for t in value) if isinstance(value, tuple) else value[keep]
+        return State(**changes)
+
+    def change(self, **changes: Any) -> State:
+        """A copy with some fields replaced."""
+        return dataclasses.replace(self, **changes)
+
+    @property
+    def running(self) -> Tensor:
+        """Which elements go on, (rows, inner)."""
+        return self.reason == Reason.RUNNING
+
+    def stop(self, which: Tensor, reason: Reason) -> State:
+        """End the running elements among ``which``."""
+        return self.change(reason=torch.where(which & self.running, reason, self.reason))
+
+
+def spread(scalar: Tensor, manifold: Manifold) -> Tensor:
+    """Give per-element scalars trailing axes that broadcast against points."""
+    return scalar[(..., *[None] * len(manifold.point_shape))]
+
+
+class Batch:
+    """A checked start, its layout, and evaluation of the user's function in that layout."""
+
+    def __init__(self, f: Function, manifold: Manifold, start: Any, data: tuple[Tensor, ...]) -> None:
+        start = manifold.check(start)
+        self.f, self.manifold, self.data = f, manifold, data
+        self.shape = tuple(start.shape[: start.ndim - len(manifold.point_shape)])
+        if math.prod(self.shape) == 0:
+            raise ArgumentError(f"A batch has at least one start, got an empty one of shape {tuple(start.shape)}.")
+        if data and any(not self.shape or d.shape[:1] != self.shape[:1] for d in data):
+            came = ", ".join(str(tuple(d.shape)) for d in data)
+            raise ShapeError(f"Data begin with the first axis of the batch {self.shape}, got {came}.")
+        self.inside = self.shape[1:] if data else ()
+        self.start = start.detach().reshape(-1, math.prod(self.inside), *manifold.point_shape)
+
+    def evaluate(self, f: Function, x: Tensor, data: tuple[Tensor, ...]) -> Tensor:
+        """Call f on (rows, inner, *point) and check what it returns: (rows, inner, …)."""
+        batch = (x.shape[0], *self.inside)
+        out = f(x.reshape(*batch, *self.manifold.point_shape), *data)
+        if not isinstance(out, Tensor) or out.shape[: len(batch)] != batch:
+            came = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
+            raise ShapeError(
+                f"The function maps a batch of points, here {tuple(x.shape)}, to one number each, shape {batch}, "
+                f"got {came}. Reduce over the trailing axes of a point only, as in (x**2).sum(-1)."
+            )
+        return out.reshape(*x.shape[:2], *out.shape[len(batch) :])
+
+    def value(self, x: Tensor, data: tuple[Tensor, ...]) -> Tensor:
+        """f without derivatives, (rows, inner)."""
+        with torch.no_grad():
+            return self._scalar(self.evaluate(self.f, x, data))
+
+    def derivatives(self, x: Tensor, data: tuple[Tensor, ...], graph: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+        """The leaf, f and its Euclidean gradient there; with ``graph`` the gradient can be differentiated again."""
+        with torch.enable_grad():
+            leaf = x.detach().requires_grad_()
+            value = self._scalar(self.evaluate(self.f, leaf, data))
+            if not value.requires_grad:
+                return leaf, value, torch.zeros_like(x)
+            (gradient,) = torch.autograd.grad(
+                value.sum(), leaf, create_graph=graph, allow_unused=True, materialize_grads=True
+            )
+        return leaf, value.detach(), gradient
+
+    def _scalar(self, value: Tensor) -> Tensor:
+        if value.ndim != 2:
+            raise ShapeError(
+                f"The function gives one number for each point, got numbers of shape {tuple(value.shape[2:])} each. "
+                "Sum over them."
+            )
+        return value
+
+    def run(self, state: State, step: Callable[[State], State], max_iterations: int) -> Result:
+        """Step until every element has ended; write each row out when it has."""
+        done = _Output(state)
+        for _ in range(max_iterations):
+            state = step(state)
+            ended = ~state.running.any(1)
+            if ended.any():
+                done.write(state.rows(ended))
+                state = state.rows(~ended)
+            if not len(state.index):
+                break
+        done.write(state.stop(state.running, Reason.MAX_ITERATIONS))
+        return done.result(self.shape, self.manifold)
+
+
+class _Output:
+    """Results, filled in as rows end."""
+
+    def __init__(self, state: State) -> None:
+        self.x, self.value, self.norm = state.x.clone(), state.value.clone(), state.norm.clone()
+        self.iterations, self.reason = state.iterations.clone(), state.reason.clone()
+
+    def write(self, state: State) -> None:
+        for name in ("x", "value", "norm", "iterations", "reason"):
+            getattr(self, name)[state.index] = getattr(state, name)
+
+    def result(self, shape: tuple[int, ...], manifold: Manifold) -> Result:
+        words = np.array([Reason(code).words for code in self.reason.flatten().tolist()])
+        return Result(
+            point=self.x.reshape(*shape, *manifold.point_shape),
+            value=self.value.reshape(shape),
+            gradient_norm=self.norm.reshape(shape),
+            iterations=self.iterations.reshape(shape),
+            reason=words.reshape(shape),
+        )
+
+
+def initial_state(batch: Batch, memory: tuple[Tensor, ...]) -> State:
+    """All rows, at their starts, not yet evaluated."""
+    x = batch.start
+    blank = x.new_full(x.shape[:2], torch.inf)
+    zeros = torch.zeros(x.shape[:2], dtype=torch.long, device=x.device)
+    index = torch.arange(len(x), device=x.device)
+    return State(index, x, blank, torch.zeros_like(x), blank, zeros, zeros.clone(), batch.data, memory)
+
+
+def check_options(*, tolerance: float, max_iterations: int) -> None:
+    """Refuse stopping rules that have no meaning."""
+    if not tolerance >= 0:
+        raise ArgumentError(f"tolerance is a number ≥ 0, got {tolerance!r}.")
+    if isinstance(max_iterations, bool) or not isinstance(max_iterations, int) or max_iterations < 1:
+        raise ArgumentError(f"max_iterations is a whole number of at least 1, got {max_iterations!r}.")

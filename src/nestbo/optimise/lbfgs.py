@@ -1,0 +1,147 @@
+"""Riemannian L-BFGS with vector transport and a weak Wolfe line search."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nestbo.errors import ArgumentError
+from nestbo.manifolds.base import Manifold
+from nestbo.optimise.batch import Batch, Function, Reason, Result, State, check_options, initial_state, spread
+
+_DECREASE, _CURVATURE = 1e-4, 0.9
+_SEARCH = 30
+
+
+def lbfgs(
+    f: Function,
+    manifold: Manifold,
+    start: Any,
+    *,
+    data: tuple[Tensor, ...] = (),
+    memory: int = 10,
+    tolerance: float = 1e-6,
+    max_iterations: int = 500,
+) -> Result:
+    """Minimise f from every start in a batch, to a gradient norm of ``tolerance``, with first derivatives only.
+
+    ``f`` and ``data`` are as in ``trust_region``; ``memory`` is the number of past steps that shape the direction. The
+    bounds of the space are respected.
+    """
+    check_options(tolerance=tolerance, max_iterations=max_iterations)
+    if isinstance(memory, bool) or not isinstance(memory, int) or memory < 1:
+        raise ArgumentError(f"memory is a whole number of at least 1, got {memory!r}.")
+    batch = Batch(f, manifold, start, data)
+    problem = _Problem(batch, tolerance)
+    x = batch.start
+    pairs, weights = x.new_zeros(*x.shape[:2], memory, *x.shape[2:]), x.new_zeros(*x.shape[:2], memory)
+    _, value, euclidean = batch.derivatives(x, batch.data)
+    state = initial_state(batch, (pairs, pairs.clone(), weights, euclidean))
+    return batch.run(problem.assess(state, x, value, euclidean), problem.step, max_iterations)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    batch: Batch
+    tolerance: float
+
+    @property
+    def manifold(self) -> Manifold:
+        return self.batch.manifold
+
+    def assess(self, state: State, x: Tensor, value: Tensor, euclidean: Tensor) -> State:
+        """Take a point and its derivatives into the state; end the elements that have converged."""
+        gradient = self.manifold.gradient(x, euclidean)
+        norm = self.manifold.norm(x, self.manifold.face(x, -gradient)(gradient))
+        state = state.change(x=x, value=value, gradient=gradient, norm=norm)
+        state = state.stop(~(value.isfinite() & norm.isfinite()), Reason.NOT_FINITE)
+        return state.stop(norm <= self.tolerance, Reason.CONVERGED)
+
+    def step(self, state: State) -> State:
+        """One direction, one line search, one memory update for every running element."""
+        direction, slope = self._direction(state)
+        length, y, value, euclidean = self._search(state, direction, slope)
+        moved = state.running & (length > 0)
+        stuck = ~moved & (state.memory[2] == 0).all(-1)  # others forget their memory and follow the gradient
+        memory = self._remember(state, spread(length, self.manifold) * direction, y, euclidean, moved)
+        state = state.change(iterations=state.iterations + state.running, memory=(*memory, euclidean))
+        return self.assess(state, y, value, euclidean).stop(stuck, Reason.STALLED)
+
+    def _direction(self, state: State) -> tuple[Tensor, Tensor]:
+        """−H∇f by the two-loop recursion, kept within bounds and reach, and its slope ⟨∇f, d⟩ < 0."""
+        manifold, x = self.manifold, state.x
+        face = manifold.face(x, -state.gradient)
+        gradient = face(state.gradient)
+        direction = -face(self._apply_memory(state, gradient))
+        slope = manifold.inner(x, gradient, direction)
+        size = manifold.norm(x, direction)
+        poor = ~(slope < -1e-10 * size * state.norm)
+        direction = torch.where(spread(poor, manifold), -gradient, direction)
+        size = torch.where(poor, state.norm, size)
+        first = poor | (state.memory[2] == 0).all(-1)
+        longest = torch.where(first, 0.1 * manifold.typical_distance, math.inf).clamp(max=0.5 * manifold.reach)
+        shrink = (longest / size.clamp(min=1e-300)).clamp(max=1)
+        return spread(shrink, manifold) * direction, shrink * torch.where(poor, -(state.norm**2), slope)
+
+    def _apply_memory(self, state: State, gradient: Tensor) -> Tensor:
+        """H g. Newest pairs come first; empty and unusable ones have weight 1/⟨s, y⟩ = 0 and drop out."""
+        manifold, x = self.manifold, state.x
+        s, y, weight, _ = state.memory
+        alphas = []
+        for k in range(s.shape[2]):
+            alphas.append(weight[..., k] * manifold.inner(x, s[:, :, k], gradient))
+            gradient = gradient - spread(alphas[-1], manifold) * y[:, :, k]
+        newest = weight[..., 0]
+        scale = torch.where(newest > 0, 1 / (newest * manifold.inner(x, y[:, :, 0], y[:, :, 0])), 1)
+        gradient = spread(scale, manifold) * gradient
+        for k in reversed(range(s.shape[2])):
+            beta = weight[..., k] * manifold.inner(x, y[:, :, k], gradient)
+            gradient = gradient + spread(alphas[k] - beta, manifold) * s[:, :, k]
+        return gradient
+
+    def _search(self, state: State, direction: Tensor, slope: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """A weak Wolfe step by bisection and doubling, per element; length 0 where no decrease was found."""
+        manifold, x = self.manifold, state.x
+        low, high = torch.zeros_like(slope), torch.full_like(slope, math.inf)
+        length, open_ = torch.ones_like(slope), state.running
+        best = (low, x, state.value, state.memory[3])
+        for _ in range(_SEARCH):
+            y = manifold.retract(x, spread(length, manifold) * direction)
+            _, value, euclidean = self.batch.derivatives(y, state.data)
+            enough = value <= state.value + _DECREASE * length * slope
+            enough = enough & value.isfinite() & (value < state.value)
+            end = manifold.inner(y, manifold.gradient(y, euclidean), manifold.transport(x, y, direction))
+            steep = end < _CURVATURE * slope
+            take = open_ & enough
+            best = tuple(
+                torch.where(spread(take, manifold) if new.ndim > 2 else take, new, old)
+                for new, old in zip((length, y, value, euclidean), best, strict=True)
+            )  # type: ignore[assignment]
+            low, high = torch.where(enough, length, low), torch.where(enough, high, length)
+            open_ = open_ & (~enough | steep)
+            if not open_.any():
+                break
+            length = torch.where(open_, torch.where(high.isfinite(), (low + high) / 2, 2 * low), length)
+        return best
+
+    def _remember(
+        self, state: State, step: Tensor, y: Tensor, euclidean: Tensor, moved: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Carry the pairs to the new point and put (s, ∇f(y) − ∇f(x)) in front; forget all where nothing moved."""
+        manifold = self.manifold
+        here, there = state.x.unsqueeze(2), y.unsqueeze(2)
+        carried = torch.cat([step.unsqueeze(2), state.gradient.unsqueeze(2), *state.memory[:2]], 2)
+        carried = manifold.transport(here, there, carried)
+        s, old = carried[:, :, 0], carried[:, :, 1]
+        change = manifold.gradient(y, euclidean) - old
+        kept = state.memory[0].shape[2] - 1
+        past_s, past_y = carried[:, :, 2 : 2 + kept], carried[:, :, 3 + kept : 3 + 2 * kept]
+        product = manifold.inner(y, s, change)
+        sound = moved & (product > 1e-10 * manifold.norm(y, s) * manifold.norm(y, change))
+        weight = torch.where(sound, 1 / torch.where(sound, product, 1), 0)
+        weights = torch.cat([weight.unsqueeze(2), state.memory[2][..., :kept]], 2) * moved.unsqueeze(2)
+        return torch.cat([s.unsqueeze(2), past_s], 2), torch.cat([change.unsqueeze(2), past_y], 2), weights
