@@ -11,7 +11,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from nestbo.manifolds import Manifold, space
+from nestbo.linalg import inner
+from nestbo.manifolds import Grassmann, Manifold, space
 
 
 def _require(holds: bool | Tensor, sentence: str) -> None:
@@ -120,13 +121,7 @@ def derivatives_have_taylor_slopes(manifold: Manifold, rng: torch.Generator) -> 
     """f(exp(x, tv)) − f − t⟨∇f, v⟩ − ½t²⟨H v, v⟩ = O(t³) for a smooth function f; H is symmetric."""
     x = _interior(manifold, rng)
     u, v = manifold.random_tangent(x, rng), manifold.random_tangent(x, rng)
-    weight = torch.randn(manifold.point_shape, generator=rng, dtype=x.dtype)
-    axes = len(manifold.point_shape)
-    if type(manifold).__name__ == "Grassmann":  # a function of the subspace, not of its basis
-        left = torch.randn(manifold.point_shape[0], manifold.point_shape[0], generator=rng, dtype=x.dtype)
-        f = lambda p: (left @ p @ p.mT).sin().sum((-1, -2))
-    else:
-        f = lambda p: (p * weight).flatten(-axes).sum(-1).sin() + (p**3 * weight.flip(0)).flatten(-axes).sum(-1)
+    f = _smooth_function(manifold, rng)
     value, gradient, hv = _derivatives(manifold, f, x, v)
     _, _, hu = _derivatives(manifold, f, x, u)
     _close(manifold.inner(x, hv, u), manifold.inner(x, hu, v), f"{manifold}: the Hessian is not symmetric")
@@ -150,6 +145,16 @@ def _interior(manifold: Manifold, rng: torch.Generator) -> Tensor:
     """Random points away from the bounds of the space, if it has any: midway to the mean of the sample."""
     x = manifold.random(6, rng=rng)
     return manifold.project((x + x.mean(0)) / 2) if manifold.violation((x + x.mean(0)) / 2).max() == 0 else x
+
+
+def _smooth_function(manifold: Manifold, rng: torch.Generator) -> Callable[[Tensor], Tensor]:
+    """A function of random coefficients; on subspaces it may depend on the subspace only, not on its basis."""
+    axes, shape = len(manifold.point_shape), manifold.point_shape
+    if isinstance(manifold, Grassmann):
+        left = torch.randn(shape[0], shape[0], generator=rng, dtype=torch.float64)
+        return lambda x: (left @ x @ x.mT).sin().sum((-1, -2))
+    weight = torch.randn(shape, generator=rng, dtype=torch.float64)
+    return lambda x: inner(x, weight, axes).sin() + inner(x**3, weight.flip(0), axes)
 
 
 def _derivatives(

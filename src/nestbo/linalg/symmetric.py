@@ -139,7 +139,7 @@ class _Frechet(torch.autograd.Function):
         return _first_derivative(g, vectors, ctx.first)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
+    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None]:
         g, values, vectors = ctx.saved_tensors
         grad_a, grad_g, q = None, None, sym(upstream)
@@ -174,7 +174,7 @@ _TAYLOR_TERMS = 7
 
 
 def divided_differences(f: ScalarFunction, values: Tensor, count: int) -> Tensor:
-    """f[λ_i, λ_j] (count 2) or f[λ_i, λ_k, λ_j] (count 3) for all choices from ascending values (…, n): (…, n, n[, n])."""
+    """f[λ_i, λ_j] (count 2) or f[λ_i, λ_k, λ_j] (count 3) over ascending values (…, n): (…, n, n) or (…, n, n, n)."""
     n = values.shape[-1]
     subsets, position = _multisets(n, count, values.device)
     distinct = _divided_difference(f, values[..., subsets])

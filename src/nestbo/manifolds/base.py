@@ -102,9 +102,16 @@ class Manifold(Specified, ABC):
         """Riemannian norm of a tangent vector at x; its derivative is 0 at 0."""
         return safe_sqrt(self.inner(x, v, v))
 
-    def face(self, x: Tensor, descent: Tensor) -> Callable[[Tensor], Tensor]:
-        """Where bounds stop ``descent`` at x, the linear projection onto directions along them; else the identity."""
-        del x, descent
+    @property
+    def bounded(self) -> bool:
+        """Whether the space has bounds, at which ``retract`` stops."""
+        return False
+
+    def face(self, x: Tensor, descent: Tensor, slack: float) -> Callable[[Tensor], Tensor]:
+        """The linear projection onto directions along those bounds that stop ``descent`` at x; else the identity.
+
+        A bound counts as reached within ``slack``, relative to the size of the space.
+        """
         return lambda v: v
 
     def pairwise_dist(self, x: Tensor, y: Tensor) -> Tensor:
@@ -152,7 +159,6 @@ class Manifold(Specified, ABC):
             raise ShapeError(f"{self} points end in shape {self.point_shape}, got {tuple(x.shape)}.{hint}")
 
     def _shape_hint(self, shape: tuple[int, ...]) -> str:
-        del shape
         return ""
 
 

@@ -30,7 +30,7 @@ class _Flat(Manifold):
     def to_tangent(self, x: Tensor, v: Tensor) -> Tensor:
         return v + torch.zeros_like(x)
 
-    def inner(self, x: Tensor, u: Tensor, v: Tensor) -> Tensor:  # noqa: ARG002
+    def inner(self, x: Tensor, u: Tensor, v: Tensor) -> Tensor:
         return linalg.inner(u, v)
 
     def exp(self, x: Tensor, v: Tensor) -> Tensor:
@@ -42,7 +42,7 @@ class _Flat(Manifold):
     def sq_dist(self, x: Tensor, y: Tensor) -> Tensor:
         return linalg.inner(x - y, x - y)
 
-    def hessian(self, x: Tensor, gradient: Tensor, product: Tensor, v: Tensor) -> Tensor:  # noqa: ARG002
+    def hessian(self, x: Tensor, gradient: Tensor, product: Tensor, v: Tensor) -> Tensor:
         return product
 
     def _shape_hint(self, shape: tuple[int, ...]) -> str:
@@ -128,6 +128,10 @@ class Box(_Flat):
     def condition(self) -> str:
         return "every coordinate lies between its bounds"
 
+    @property
+    def bounded(self) -> bool:
+        return True
+
     def bounds(self, like: Tensor) -> tuple[Tensor, Tensor]:
         """Lower and upper bounds with the dtype and device of ``like``."""
         return _constant(self.lower, like.dtype, like.device), _constant(self.upper, like.dtype, like.device)
@@ -143,9 +147,10 @@ class Box(_Flat):
     def retract(self, x: Tensor, v: Tensor) -> Tensor:
         return self.project(x + v)
 
-    def face(self, x: Tensor, descent: Tensor) -> Callable[[Tensor], Tensor]:
+    def face(self, x: Tensor, descent: Tensor, slack: float) -> Callable[[Tensor], Tensor]:
         lower, upper = self.bounds(x)
-        free = ~((x <= lower) & (descent < 0) | (x >= upper) & (descent > 0))
+        margin = slack * (upper - lower)
+        free = ~((x <= lower + margin) & (descent < 0) | (x >= upper - margin) & (descent > 0))
         return lambda v: v * free
 
     def violation(self, x: Tensor) -> Tensor:

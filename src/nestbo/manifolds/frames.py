@@ -37,7 +37,7 @@ class Frames(Manifold):
     def project(self, x: Tensor) -> Tensor:
         return linalg.nearest_frame(x)
 
-    def inner(self, x: Tensor, u: Tensor, v: Tensor) -> Tensor:  # noqa: ARG002
+    def inner(self, x: Tensor, u: Tensor, v: Tensor) -> Tensor:
         return linalg.inner(u, v, axes=2)
 
     def exp(self, x: Tensor, v: Tensor) -> Tensor:

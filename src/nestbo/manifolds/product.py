@@ -117,15 +117,19 @@ class Product(Manifold):
     def hessian(self, x: Tensor, gradient: Tensor, product: Tensor, v: Tensor) -> Tensor:
         return self.join(self._each("hessian", x, gradient, product, v))
 
-    def face(self, x: Tensor, descent: Tensor) -> Callable[[Tensor], Tensor]:
-        faces = self._each("face", x, descent)
+    @property
+    def bounded(self) -> bool:
+        return any(factor.bounded for factor in self.factors)
+
+    def face(self, x: Tensor, descent: Tensor, slack: float) -> Callable[[Tensor], Tensor]:
+        parts = zip(self.factors, self.split(x), self.split(descent), strict=True)
+        faces = [factor.face(at, down, slack) for factor, at, down in parts]
         return lambda v: self.join(face(part) for face, part in zip(faces, self.split(v), strict=True))
 
     def violation(self, x: Tensor) -> Tensor:
         return torch.stack(self._each("violation", x)).amax(0)
 
     def _shape_hint(self, shape: tuple[int, ...]) -> str:
-        del shape
         return " Pack one point per factor with .join([…])."
 
 

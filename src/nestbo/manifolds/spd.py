@@ -16,8 +16,6 @@ from nestbo.linalg import sym
 from nestbo.manifolds.base import Manifold, check_size
 from nestbo.manifolds.spd_metrics import METRICS, Metric
 
-# A bound counts as reached at this relative distance: clipped eigenvalues come back from their matrix with rounding.
-_AT_BOUND = 1e-9
 # Without bounds, an eigenvalue is positive above this multiple of rounding; projections go well above it.
 _POSITIVE = 1.0
 _SAFELY_POSITIVE = 1e4
@@ -114,15 +112,19 @@ class SPD(Manifold):
     def to_tangent(self, x: Tensor, v: Tensor) -> Tensor:
         return sym(v) + torch.zeros_like(x)
 
-    def face(self, x: Tensor, descent: Tensor) -> Callable[[Tensor], Tensor]:
+    @property
+    def bounded(self) -> bool:
+        return self.eigenvalues is not None
+
+    def face(self, x: Tensor, descent: Tensor, slack: float) -> Callable[[Tensor], Tensor]:
         """In the eigenbasis of x, drop the block between eigenvectors that ``descent`` would push past a bound."""
         if self.eigenvalues is None:
-            return super().face(x, descent)
+            return super().face(x, descent, slack)
         low, high = self.eigenvalues
         values, vectors = linalg.eigh(x)
         push = (vectors.mT @ descent @ vectors).diagonal(dim1=-2, dim2=-1)
-        top = (values >= high * (1 - _AT_BOUND)) & (push > 0)
-        bottom = (values <= low * (1 + _AT_BOUND)) & (push < 0)
+        top = (values >= high * (1 - slack)) & (push > 0)
+        bottom = (values <= low * (1 + slack)) & (push < 0)
         free = ~(top[..., :, None] & top[..., None, :] | bottom[..., :, None] & bottom[..., None, :])
         return lambda v: sym(vectors @ (free * (vectors.mT @ v @ vectors)) @ vectors.mT)
 
@@ -169,7 +171,9 @@ def _check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
     except (TypeError, ValueError):
         raise ArgumentError(f"Eigenvalue bounds are two numbers (low, high), got {bounds!r}.") from None
     if not 0 < low < high < math.inf:
-        raise ArgumentError(f"Eigenvalue bounds need 0 < low < high < inf, got ({low:g}, {high:g}). Swap or widen them.")
+        raise ArgumentError(
+            f"Eigenvalue bounds need 0 < low < high < inf, got ({low:g}, {high:g}). Swap or widen them."
+        )
     return low, high
 
 

@@ -81,11 +81,12 @@ class State:
 
     def rows(self, keep: Tensor) -> State:
         """Only some of the rows."""
-        changes = {}
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            changes[field.name] = tuple(t[keep] for t in value) if isinstance(value, tuple) else value[keep]
-        return State(**changes)
+        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        part: dict[str, Any] = {
+            name: tuple(tensor[keep] for tensor in value) if isinstance(value, tuple) else value[keep]
+            for name, value in values.items()
+        }
+        return State(**part)
 
     def change(self, **changes: Any) -> State:
         """A copy with some fields replaced."""
@@ -99,6 +100,31 @@ class State:
     def stop(self, which: Tensor, reason: Reason) -> State:
         """End the running elements among ``which``."""
         return self.change(reason=torch.where(which & self.running, reason, self.reason))
+
+
+# A bound counts as reached at the first relative distance (a clipped eigenvalue comes back with rounding), and as
+# worth following at the second.
+_TIGHT, _LOOSE = 1e-9, 1e-3
+
+
+def reduced_gradient(
+    manifold: Manifold, x: Tensor, gradient: Tensor
+) -> tuple[Callable[[Tensor], Tensor], Tensor, Tensor, Tensor]:
+    """How a gradient meets the bounds of its space: (face, free, push, norm).
+
+    Newton-like steps stay in the ``face`` of the bounds that are near and would be crossed, where the gradient is
+    ``free``; ``push`` is the plain descent step in the other directions, which the retraction stops at the bound
+    (Bertsekas 1982). ``norm`` vanishes at a constrained minimum. Without bounds, free is the gradient and push is 0.
+    """
+    tight, face = manifold.face(x, -gradient, _TIGHT), manifold.face(x, -gradient, _LOOSE)
+    allowed, free = tight(gradient), face(gradient)
+    return face, free, free - allowed, manifold.norm(x, allowed)
+
+
+def shortened(manifold: Manifold, x: Tensor, v: Tensor, longest: Tensor) -> Tensor:
+    """v, scaled down to length ``longest`` where it is longer."""
+    size = manifold.norm(x, v)
+    return spread(torch.where(size > longest, longest / size, 1), manifold) * v
 
 
 def spread(scalar: Tensor, manifold: Manifold) -> Tensor:
@@ -118,6 +144,7 @@ class Batch:
         if data and any(not self.shape or d.shape[:1] != self.shape[:1] for d in data):
             came = ", ".join(str(tuple(d.shape)) for d in data)
             raise ShapeError(f"Data begin with the first axis of the batch {self.shape}, got {came}.")
+        self.limit = manifold.reach if math.isfinite(manifold.reach) else 100 * manifold.typical_distance
         self.inside = self.shape[1:] if data else ()
         self.start = start.detach().reshape(-1, math.prod(self.inside), *manifold.point_shape)
 

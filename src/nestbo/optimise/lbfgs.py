@@ -11,7 +11,18 @@ from torch import Tensor
 
 from nestbo.errors import ArgumentError
 from nestbo.manifolds.base import Manifold
-from nestbo.optimise.batch import Batch, Function, Reason, Result, State, check_options, initial_state, spread
+from nestbo.optimise.batch import (
+    Batch,
+    Function,
+    Reason,
+    Result,
+    State,
+    check_options,
+    initial_state,
+    reduced_gradient,
+    shortened,
+    spread,
+)
 
 _DECREASE, _CURVATURE = 1e-4, 0.9
 _SEARCH = 30
@@ -56,7 +67,7 @@ class _Problem:
     def assess(self, state: State, x: Tensor, value: Tensor, euclidean: Tensor) -> State:
         """Take a point and its derivatives into the state; end the elements that have converged."""
         gradient = self.manifold.gradient(x, euclidean)
-        norm = self.manifold.norm(x, self.manifold.face(x, -gradient)(gradient))
+        *_, norm = reduced_gradient(self.manifold, x, gradient)
         state = state.change(x=x, value=value, gradient=gradient, norm=norm)
         state = state.stop(~(value.isfinite() & norm.isfinite()), Reason.NOT_FINITE)
         return state.stop(norm <= self.tolerance, Reason.CONVERGED)
@@ -67,25 +78,24 @@ class _Problem:
         length, y, value, euclidean = self._search(state, direction, slope)
         moved = state.running & (length > 0)
         stuck = ~moved & (state.memory[2] == 0).all(-1)  # others forget their memory and follow the gradient
-        memory = self._remember(state, spread(length, self.manifold) * direction, y, euclidean, moved)
+        # A retraction that stops at bounds goes elsewhere than its argument says.
+        step = self.manifold.log(state.x, y) if self.manifold.bounded else spread(length, self.manifold) * direction
+        memory = self._remember(state, step, y, euclidean, moved)
         state = state.change(iterations=state.iterations + state.running, memory=(*memory, euclidean))
         return self.assess(state, y, value, euclidean).stop(stuck, Reason.STALLED)
 
     def _direction(self, state: State) -> tuple[Tensor, Tensor]:
-        """−H∇f by the two-loop recursion, kept within bounds and reach, and its slope ⟨∇f, d⟩ < 0."""
+        """−H∇f by the two-loop recursion, kept within bounds and reach, and its slope ⟨∇f, d⟩ ≤ 0."""
         manifold, x = self.manifold, state.x
-        face = manifold.face(x, -state.gradient)
-        gradient = face(state.gradient)
-        direction = -face(self._apply_memory(state, gradient))
-        slope = manifold.inner(x, gradient, direction)
-        size = manifold.norm(x, direction)
-        poor = ~(slope < -1e-10 * size * state.norm)
-        direction = torch.where(spread(poor, manifold), -gradient, direction)
-        size = torch.where(poor, state.norm, size)
+        face, gradient, push, _ = reduced_gradient(manifold, x, state.gradient)
+        newton = -face(self._apply_memory(state, gradient))
+        slope, steepest = manifold.inner(x, gradient, newton), manifold.inner(x, gradient, gradient)
+        poor = ~(slope < -1e-10 * manifold.norm(x, newton) * steepest.sqrt())
         first = poor | (state.memory[2] == 0).all(-1)
         longest = torch.where(first, 0.1 * manifold.typical_distance, math.inf).clamp(max=0.5 * manifold.reach)
-        shrink = (longest / size.clamp(min=1e-300)).clamp(max=1)
-        return spread(shrink, manifold) * direction, shrink * torch.where(poor, -(state.norm**2), slope)
+        direction = torch.where(spread(poor, manifold), -gradient, newton) + push
+        direction = shortened(manifold, x, direction, longest)
+        return direction, manifold.inner(x, gradient, face(direction))
 
     def _apply_memory(self, state: State, gradient: Tensor) -> Tensor:
         """H g. Newest pairs come first; empty and unusable ones have weight 1/⟨s, y⟩ = 0 and drop out."""
@@ -103,30 +113,47 @@ class _Problem:
             gradient = gradient + spread(alphas[k] - beta, manifold) * s[:, :, k]
         return gradient
 
-    def _search(self, state: State, direction: Tensor, slope: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """A weak Wolfe step by bisection and doubling, per element; length 0 where no decrease was found."""
-        manifold, x = self.manifold, state.x
-        low, high = torch.zeros_like(slope), torch.full_like(slope, math.inf)
-        length, open_ = torch.ones_like(slope), state.running
-        best = (low, x, state.value, state.memory[3])
+    def _search(self, state: State, direction: Tensor, slope: Tensor) -> tuple[Tensor, ...]:
+        """A weak Wolfe step by bisection and doubling, per element: its length, end, value and Euclidean gradient.
+
+        The length is 0 where no decrease was found. Rows whose search is over are not evaluated again.
+        """
+        manifold = self.manifold
+        low, high, length = torch.zeros_like(slope), torch.full_like(slope, math.inf), torch.ones_like(slope)
+        furthest = self.batch.limit / manifold.norm(state.x, direction)
+        best = (low.clone(), state.x.clone(), state.value.clone(), state.memory[3].clone())
+        open_ = state.running
         for _ in range(_SEARCH):
-            y = manifold.retract(x, spread(length, manifold) * direction)
-            _, value, euclidean = self.batch.derivatives(y, state.data)
-            enough = value <= state.value + _DECREASE * length * slope
-            enough = enough & value.isfinite() & (value < state.value)
-            end = manifold.inner(y, manifold.gradient(y, euclidean), manifold.transport(x, y, direction))
-            steep = end < _CURVATURE * slope
-            take = open_ & enough
-            best = tuple(
-                torch.where(spread(take, manifold) if new.ndim > 2 else take, new, old)
-                for new, old in zip((length, y, value, euclidean), best, strict=True)
-            )  # type: ignore[assignment]
-            low, high = torch.where(enough, length, low), torch.where(enough, high, length)
-            open_ = open_ & (~enough | steep)
-            if not open_.any():
+            rows = open_.any(1).nonzero().squeeze(1)
+            if not len(rows):
                 break
+            trial = self._try(state.rows(rows), direction[rows], slope[rows], length[rows])
+            enough, steep, *found = trial
+            for kept, new in zip(best, (length[rows], *found), strict=True):
+                take = enough & open_[rows]
+                kept[rows] = torch.where(spread(take, manifold) if new.ndim > 2 else take, new, kept[rows])
+            low[rows] = torch.where(enough, length[rows], low[rows])
+            high[rows] = torch.where(enough, high[rows], length[rows])
+            open_ = open_.clone()
+            open_[rows] &= ~enough | steep & (length < furthest)[rows]
             length = torch.where(open_, torch.where(high.isfinite(), (low + high) / 2, 2 * low), length)
         return best
+
+    def _try(self, state: State, direction: Tensor, slope: Tensor, length: Tensor) -> tuple[Tensor, ...]:
+        """Whether a length decreases f enough, whether f still falls steeply there, and what was found there."""
+        manifold, x = self.manifold, state.x
+        y = manifold.retract(x, spread(length, manifold) * direction)
+        _, value, euclidean = self.batch.derivatives(y, state.data)
+        end = manifold.inner(y, self._free(y, euclidean), manifold.transport(x, y, direction))
+        # Where values differ by rounding only, a flatter slope is the decrease (Hager and Zhang 2005).
+        slack = 4 * torch.finfo(x.dtype).eps * state.value.abs()
+        flatter = (value <= state.value + slack) & (end.abs() <= _CURVATURE * slope.abs())
+        enough = (value <= state.value + _DECREASE * length * slope) & (value < state.value) | flatter
+        return enough, end < _CURVATURE * slope, y, value, euclidean
+
+    def _free(self, x: Tensor, euclidean: Tensor) -> Tensor:
+        """The gradient without what presses against bounds."""
+        return reduced_gradient(self.manifold, x, self.manifold.gradient(x, euclidean))[1]
 
     def _remember(
         self, state: State, step: Tensor, y: Tensor, euclidean: Tensor, moved: Tensor
@@ -134,10 +161,12 @@ class _Problem:
         """Carry the pairs to the new point and put (s, ∇f(y) − ∇f(x)) in front; forget all where nothing moved."""
         manifold = self.manifold
         here, there = state.x.unsqueeze(2), y.unsqueeze(2)
-        carried = torch.cat([step.unsqueeze(2), state.gradient.unsqueeze(2), *state.memory[:2]], 2)
+        carried = torch.cat(
+            [step.unsqueeze(2), self._free(state.x, state.memory[3]).unsqueeze(2), *state.memory[:2]], 2
+        )
         carried = manifold.transport(here, there, carried)
         s, old = carried[:, :, 0], carried[:, :, 1]
-        change = manifold.gradient(y, euclidean) - old
+        change = self._free(y, euclidean) - old
         kept = state.memory[0].shape[2] - 1
         past_s, past_y = carried[:, :, 2 : 2 + kept], carried[:, :, 3 + kept : 3 + 2 * kept]
         product = manifold.inner(y, s, change)

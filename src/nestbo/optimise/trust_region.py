@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,16 +10,26 @@ import torch
 from torch import Tensor
 
 from nestbo.errors import ArgumentError
-from nestbo.linalg import inner
 from nestbo.manifolds.base import Manifold
-from nestbo.optimise.batch import Batch, Function, Reason, Result, State, check_options, initial_state, spread
+from nestbo.optimise.batch import (
+    Batch,
+    Function,
+    Reason,
+    Result,
+    State,
+    check_options,
+    initial_state,
+    reduced_gradient,
+    shortened,
+    spread,
+)
+from nestbo.optimise.linearised import Linearised, constraint_values
 
 Operator = Callable[[Tensor], Tensor]
 
 _ACCEPT = 0.1  # the least ratio of actual to predicted decrease
 _LINEAR, _SUPERLINEAR = 0.1, 1.0  # conjugate gradients end at |r| ≤ |r₀|·min(linear, |r₀|^superlinear)
 _DIFFERENCE = 2.0**-14  # length of the finite-difference step (Boumal 2015)
-_HALVINGS = 40
 
 
 def trust_region(
@@ -46,12 +55,13 @@ def trust_region(
     if hessian not in ("exact", "differences"):
         raise ArgumentError(f'hessian is "exact" or "differences", got {hessian!r}.')
     batch = Batch(f, manifold, start, data)
-    limit = manifold.reach if math.isfinite(manifold.reach) else 100 * manifold.typical_distance
-    radius = batch.start.new_full(batch.start.shape[:2], min(limit, manifold.typical_distance) / 8)
-    problem = _Problem(batch, constraints, hessian == "exact", tolerance, limit)
+    radius = batch.start.new_full(batch.start.shape[:2], min(batch.limit, manifold.typical_distance) / 8)
+    problem = _Problem(batch, constraints, hessian == "exact", tolerance)
     state = initial_state(batch, (radius,))
     if constraints is not None:
-        state = state.stop(~problem.feasible(state.x, state.data), Reason.INFEASIBLE)
+        with torch.no_grad():
+            feasible = (constraint_values(batch, constraints, state.x, state.data) >= 0).all(-1)
+        state = state.stop(~feasible, Reason.INFEASIBLE)
     return batch.run(state, problem.step, max_iterations)
 
 
@@ -61,7 +71,6 @@ class _Problem:
     constraints: Function | None
     exact: bool
     tolerance: float
-    limit: float
 
     @property
     def manifold(self) -> Manifold:
@@ -70,19 +79,22 @@ class _Problem:
     def step(self, state: State) -> State:
         """One iteration of algorithm 2 for every running element."""
         manifold, (radius,) = self.manifold, state.memory
-        state, hessian = self._derive(state)
-        linear = self._linearise(state) if self.constraints else None
+        linear = Linearised.at(self.batch, self.constraints, state) if self.constraints else None
+        state, hessian, push = self._derive(state, linear)
         eta, h_eta = truncated_cg(manifold, state.x, state.gradient, hessian, radius, state.running, linear)
-        if self.constraints:
-            shrink = self._backtrack(state, eta)
-            eta, h_eta = spread(shrink, manifold) * eta, spread(shrink, manifold) * h_eta
-        candidate = manifold.retract(state.x, eta)
+        step = eta + shortened(manifold, state.x, push, radius)
+        if linear is None:
+            candidate = manifold.retract(state.x, step)
+        else:
+            with torch.no_grad():
+                candidate, factor = linear.restore(step)
+            eta, h_eta = spread(factor, manifold) * eta, spread(factor, manifold) * h_eta
         value = self.batch.value(candidate, state.data)
         predicted = -manifold.inner(state.x, state.gradient + h_eta / 2, eta)
         return self._update(state, candidate, value, predicted, manifold.norm(state.x, eta))
 
     def _update(self, state: State, candidate: Tensor, value: Tensor, predicted: Tensor, length: Tensor) -> State:
-        """Move or stay, and resize the region. Near the end both decreases are rounding, so a little is added to each."""
+        """Move or stay, and resize the region; ``slack`` keeps decreases that are mere rounding from deciding."""
         (radius,) = state.memory
         slack = 1e3 * torch.finfo(value.dtype).eps * state.value.abs().clamp(min=1)
         ratio = (state.value - value + slack) / (predicted + slack)
@@ -91,25 +103,27 @@ class _Problem:
         smaller = torch.where(length > 0, torch.minimum(radius, length), radius) / 4
         radius = torch.where(ratio < 0.25, smaller, radius)
         grow = (ratio > 0.75) & (length >= 0.99 * radius)
-        radius = torch.where(grow, (2 * radius).clamp(max=self.limit), radius)
+        radius = torch.where(grow, (2 * radius).clamp(max=self.batch.limit), radius)
         moved = state.change(
             x=torch.where(spread(accept, self.manifold), candidate, state.x),
             value=torch.where(accept, value, state.value),
             iterations=state.iterations + state.running,
             memory=(radius,),
         )
-        nowhere = (radius < 1e-14 * self.limit) | (length == 0)
+        nowhere = (radius < 1e-14 * self.batch.limit) | (length == 0)
         return moved.stop(nowhere & ~accept, Reason.STALLED)
 
-    def _derive(self, state: State) -> tuple[State, Operator]:
-        """Value, gradient and Hessian at the current points; end the elements that have converged."""
+    def _derive(self, state: State, linear: Linearised | None) -> tuple[State, Operator, Tensor]:
+        """Value, gradient, Hessian and push at the current points; end the elements that have converged."""
         manifold = self.manifold
         leaf, value, euclidean = self.batch.derivatives(state.x, state.data, graph=self.exact)
         flat = euclidean.detach()
-        gradient = manifold.gradient(state.x, flat)
-        face = manifold.face(state.x, -gradient)
-        gradient = face(gradient)
-        norm = manifold.norm(state.x, gradient)
+        full = manifold.gradient(state.x, flat)
+        face, gradient, push, norm = reduced_gradient(manifold, state.x, full)
+        if linear is not None:
+            bounds, along = face, linear.face(-gradient)
+            face, gradient = lambda v: along(bounds(v)), along(gradient)
+            norm = manifold.norm(state.x, gradient)
         state = state.change(value=value, gradient=gradient, norm=norm)
         state = state.stop(~(value.isfinite() & norm.isfinite()), Reason.NOT_FINITE)
         state = state.stop(norm <= self.tolerance, Reason.CONVERGED)
@@ -128,44 +142,11 @@ class _Problem:
             h = spread(_DIFFERENCE / torch.where(length > 0, length, 1), manifold)
             y = manifold.retract(state.x, h * v)
             _, _, there = self.batch.derivatives(y, state.data)
-            change = manifold.transport(y, state.x, manifold.gradient(y, there)) - manifold.gradient(state.x, flat)
+            change = manifold.transport(y, state.x, manifold.gradient(y, there)) - full
             return manifold.to_tangent(state.x, change / h)
 
         operator = exact if self.exact else differences
-        return state, lambda v: face(operator(v))
-
-    def _constraint(self, x: Tensor, data: tuple[Tensor, ...]) -> Tensor:
-        """c(x), (rows, inner, m)."""
-        assert self.constraints is not None
-        c = self.batch.evaluate(self.constraints, x, data)
-        return c.unsqueeze(-1) if c.ndim == 2 else c
-
-    def feasible(self, x: Tensor, data: tuple[Tensor, ...]) -> Tensor:
-        """Whether every constraint holds, (rows, inner)."""
-        with torch.no_grad():
-            return (self._constraint(x, data) >= 0).all(-1)
-
-    def _linearise(self, state: State) -> tuple[Tensor, Tensor]:
-        """c (rows, inner, m) and its Euclidean derivative, flattened: (rows, inner, m, size)."""
-        with torch.enable_grad():
-            leaf = state.x.detach().requires_grad_()
-            c = self._constraint(leaf, state.data)
-            rows = [
-                torch.autograd.grad(part.sum(), leaf, retain_graph=True, allow_unused=True, materialize_grads=True)[0]
-                for part in c.unbind(-1)
-            ]
-        return c.detach(), torch.stack(rows, 2).flatten(3)
-
-    def _backtrack(self, state: State, eta: Tensor) -> Tensor:
-        """The factor 1, ½, ¼, … by which a step must be cut so that its end is truly feasible; 0 if none is."""
-        factor = torch.ones_like(state.value)
-        for _ in range(_HALVINGS):
-            end = self.manifold.retract(state.x, spread(factor, self.manifold) * eta)
-            inside = self.feasible(end, state.data)
-            if inside.all():
-                return factor
-            factor = torch.where(inside, factor, factor / 2)
-        return torch.where(inside, factor, 0)
+        return state, lambda v: face(operator(v)), push
 
 
 def truncated_cg(
@@ -175,7 +156,7 @@ def truncated_cg(
     hessian: Operator,
     radius: Tensor,
     running: Tensor,
-    linear: tuple[Tensor, Tensor] | None,
+    linear: Linearised | None,
 ) -> tuple[Tensor, Tensor]:
     """Minimise ⟨g, η⟩ + ½⟨Hη, η⟩ over |η| ≤ radius (algorithm 3), or until a linearised constraint (algorithm 4).
 
@@ -197,7 +178,7 @@ def truncated_cg(
         to_edge = (-eta_d + (eta_d**2 + d_d * (radius**2 - eta_eta)).clamp(min=0).sqrt()) / d_d
         length = torch.where(outside, to_edge, alpha)
         if linear is not None:
-            to_constraint = _distance_to_constraint(*linear, eta, direction)
+            to_constraint = linear.distance(eta, direction)
             outside = outside | (to_constraint < length)
             length = torch.minimum(length, to_constraint)
         length = torch.where(running & length.isfinite(), length, 0)
@@ -211,10 +192,3 @@ def truncated_cg(
         d_d, rr = rr_next + beta**2 * d_d, rr_next
         direction = spread(beta, manifold) * direction - residual
     return eta, h_eta
-
-
-def _distance_to_constraint(c: Tensor, slope: Tensor, eta: Tensor, direction: Tensor) -> Tensor:
-    """The largest τ ≥ 0 with c + ∇c·(η + τδ) ≥ 0 in every component, (rows, inner)."""
-    here = c + inner(slope, eta.flatten(2).unsqueeze(2))
-    change = inner(slope, direction.flatten(2).unsqueeze(2))
-    return torch.where(change < 0, here.clamp(min=0) / -change, torch.inf).amin(-1)
