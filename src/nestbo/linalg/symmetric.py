@@ -70,9 +70,22 @@ def power_series(coefficients: tuple[float, ...]) -> ScalarFunction:
     return ScalarFunction(lambda x: evaluate(x, list(coefficients)), taylor, torch.ones_like)
 
 
-def matrix_function(a: Tensor, f: ScalarFunction) -> Tensor:
-    """f of symmetric matrices, twice differentiable also at repeated eigenvalues (Daleckii–Krein)."""
-    values, vectors = eigh(a.detach())
+def clip(low: float, high: float) -> ScalarFunction:
+    """x kept between two bounds: the derivative is 1 between them and 0 beyond."""
+    scale = 1e-6 * min(high - low, 1)  # a kink asks for quotients down to almost equal arguments
+
+    def taylor(m: Tensor, k: int) -> Tensor:
+        return scale * ((m >= low) & (m <= high)).to(m) if k == 1 else torch.zeros_like(m)
+
+    return ScalarFunction(lambda m: m.clamp(low, high), taylor, lambda m: torch.full_like(m, scale))
+
+
+def matrix_function(a: Tensor, f: ScalarFunction, eigen: tuple[Tensor, Tensor] | None = None) -> Tensor:
+    """f of symmetric matrices, twice differentiable also at repeated eigenvalues (Daleckii–Krein).
+
+    ``eigen`` are the eigenvalues and vectors of a, where they are known.
+    """
+    values, vectors = eigen or eigh(a.detach())
     result: Tensor = _MatrixFunction.apply(a, values, vectors, f)  # type: ignore[no-untyped-call]
     return result
 

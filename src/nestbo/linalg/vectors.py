@@ -18,8 +18,8 @@ def inner(x: Tensor, y: Tensor, axes: int = 1) -> Tensor:
 
 
 def safe_sqrt(q: Tensor) -> Tensor:
-    """√q for q ≥ 0, with derivative 0 instead of infinity at 0."""
-    positive = q > 0
+    """√q for q ≥ 0, with derivative 0 instead of infinity at 0; NaN stays NaN."""
+    positive = ~(q <= 0)
     return torch.where(positive, torch.where(positive, q, 1).sqrt(), 0)
 
 

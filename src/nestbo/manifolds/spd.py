@@ -35,7 +35,7 @@ class SPD(Manifold):
 
     def __post_init__(self) -> None:
         check_size("The size of SPD matrices", self.n)
-        if self.metric not in METRICS:
+        if not isinstance(self.metric, str) or self.metric not in METRICS:
             raise ArgumentError(f"The metric of SPD is one of {', '.join(METRICS)}, got {self.metric!r}.")
         if self.eigenvalues is not None:
             object.__setattr__(self, "eigenvalues", _check_bounds(self.eigenvalues))
@@ -86,27 +86,28 @@ class SPD(Manifold):
         return linalg.spectral(low + (high - low) * _draw(torch.rand, *batch, self.n, rng=rng), frames)
 
     def project(self, x: Tensor) -> Tensor:
-        values, vectors = linalg.eigh(sym(x))
-        low, high = self._limits(values, _POSITIVE)
-        inside = ((values >= low) & (values <= high)).all(-1)[..., None, None]
-        clipped = torch.clamp(values, *self._limits(values, _SAFELY_POSITIVE))
-        return torch.where(inside, sym(x), linalg.spectral(clipped, vectors))
+        a = sym(x)
+        values, vectors = linalg.eigh(a.detach())
+        size, low, high = self._limits(values, _POSITIVE)
+        inside = ((values >= size * low) & (values <= size * high)).all(-1)[..., None, None]
+        _, low, high = self._limits(values, _SAFELY_POSITIVE)
+        eigen, size = (values / size, vectors), size.unsqueeze(-1)
+        return torch.where(inside, a, size * linalg.matrix_function(a / size, linalg.clip(low, high), eigen))
 
-    def _limits(self, values: Tensor, positive: float) -> tuple[Tensor, Tensor]:
-        """The bounds on eigenvalues; where there are none, ``positive`` roundings above 0."""
+    def _limits(self, values: Tensor, positive: float) -> tuple[Tensor, float, float]:
+        """A size (…, 1) and bounds on eigenvalues relative to it: without any, ``positive`` roundings above 0."""
         if self.eigenvalues is not None:
-            low, high = self.eigenvalues
-            return torch.full_like(values, low), torch.full_like(values, high)
-        size = values.abs().amax(-1, keepdim=True).clamp(min=torch.finfo(values.dtype).tiny)
-        return (size * (positive * torch.finfo(values.dtype).eps)).expand_as(values), torch.full_like(values, torch.inf)
+            return torch.ones_like(values[..., :1]), *self.eigenvalues
+        size = values.abs().amax(-1, keepdim=True)
+        return torch.where(size == 0, 1, size), positive * torch.finfo(values.dtype).eps, math.inf
 
     def violation(self, x: Tensor) -> Tensor:
         asymmetry = (x - x.mT).abs().amax((-1, -2))
         values, _ = linalg.eigh(sym(x))
-        low, high = self._limits(values, _POSITIVE)
-        outside = torch.maximum(low - values, values - high).amax(-1)
+        size, low, high = self._limits(values, _POSITIVE)
+        outside = torch.maximum(size * low - values, values - size * high).amax(-1)
         if self.eigenvalues is None:
-            outside = outside / low[..., 0]  # there is no "slightly" not positive definite
+            outside = outside / (size[..., 0] * low)  # there is no "slightly" not positive definite
         return torch.maximum(asymmetry, outside.clamp(min=0))
 
     def to_tangent(self, x: Tensor, v: Tensor) -> Tensor:
@@ -142,7 +143,7 @@ class SPD(Manifold):
         return self._metric.log(x, y)
 
     def retract(self, x: Tensor, v: Tensor) -> Tensor:
-        y = self._metric.retract(x, v)
+        y = self._metric.retract(x, v, self.eigenvalues)
         return y if self.eigenvalues is None else self.project(y)
 
     def transport(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:
@@ -168,7 +169,7 @@ class SPD(Manifold):
 def _check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
     try:
         low, high = (float(bound) for bound in bounds)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ArgumentError(f"Eigenvalue bounds are two numbers (low, high), got {bounds!r}.") from None
     if not 0 < low < high < math.inf:
         raise ArgumentError(

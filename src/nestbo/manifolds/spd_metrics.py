@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 
 import torch
@@ -21,7 +22,7 @@ class Metric(ABC):
     @abstractmethod
     def log(self, x: Tensor, y: Tensor) -> Tensor: ...
     @abstractmethod
-    def retract(self, x: Tensor, v: Tensor) -> Tensor: ...
+    def retract(self, x: Tensor, v: Tensor, bounds: tuple[float, float] | None) -> Tensor: ...
     @abstractmethod
     def transport(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor: ...
     @abstractmethod
@@ -49,7 +50,7 @@ class AffineInvariant(Metric):
         root = _cholesky(x)
         return sym(root @ _log_ratio(root, x, y) @ root.mT)
 
-    def retract(self, x: Tensor, v: Tensor) -> Tensor:
+    def retract(self, x: Tensor, v: Tensor, bounds: tuple[float, float] | None) -> Tensor:
         """X + v + ½ v x⁻¹ v, which is at least x/2 and so positive definite for every v."""
         half = torch.linalg.solve_triangular(_cholesky(x), v, upper=False)
         return sym(x + v + half.mT @ half / 2)
@@ -88,8 +89,12 @@ class LogEuclidean(Metric):
         start = linalg.logm(x)
         return linalg.frechet(start, linalg.logm(y) - start, EXP)
 
-    def retract(self, x: Tensor, v: Tensor) -> Tensor:
-        return self.exp(x, v)
+    def retract(self, x: Tensor, v: Tensor, bounds: tuple[float, float] | None) -> Tensor:
+        """Exp; with bounds on the eigenvalues, a long step stops at them before it overflows."""
+        s = linalg.logm(x) + linalg.frechet(x, v, LOG)
+        if bounds is not None:
+            s = linalg.matrix_function(s, linalg.clip(*map(math.log, bounds)))
+        return linalg.expm(s)
 
     def transport(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:
         """Parallel transport, the same along every path."""
