@@ -541,6 +541,8 @@ class TestErrors:
 
     def test_a_list_an_array_and_whole_numbers_are_welcome(self):
         assert Sphere(1).check([1, 0]).dtype == torch.float64
+        assert Sphere(1).check([0.6, 0.8]).tolist() == [0.6, 0.8]
+        assert Box(0.1, [0.7, 0.9]).upper == (0.7, 0.9)
         assert Sphere(1).check(np.array([0.0, 1.0])).tolist() == [0, 1]
         assert Sphere(1).check(torch.tensor([1.0, 0.0])).dtype == torch.float32
 

@@ -1,17 +1,24 @@
 """The text form of spaces and strategies: ``name:argument:…:key=value``, e.g. ``spd:10:eigenvalues=0.001,5``.
 
-A value is a number, ``none``, a word, a comma-separated tuple of these, or a whole specification in parentheses:
-``product:(sphere:2):(spd:3)``. Numbers survive the round trip to the last bit, and reading one runs no code.
+A value is a number, ``none``, ``true``, ``false``, another word, a whole specification in parentheses as in
+``product:(sphere:2):(spd:3)``, or a comma-separated tuple of these. Numbers survive the round trip to the last bit,
+and reading one runs no code.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
+import itertools
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from nestbo.errors import ArgumentError, SpecificationError
+
+_DEEPEST = 20
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_WORDS = {"none": None, "true": True, "false": False}
 
 
 class Specified:
@@ -41,17 +48,20 @@ def parse(text: str, registry: Mapping[str, type], kind: str) -> Any:
     """Build the object that ``text`` specifies from the classes in ``registry``; ``kind`` names them in messages."""
     if not isinstance(text, str):
         raise SpecificationError(f"Wanted the text form of a {kind}, got {type(text).__name__}. Pass a string.")
+    _check_parentheses(text)
     name, *arguments = _split(text.strip(), ":")
     if name not in registry:
         known = ", ".join(sorted(registry))
         raise SpecificationError(f"Wanted a {kind} ({known}), got {name!r}.{_nearest(name, registry)}")
     positional, keywords = [], {}
     for argument in arguments:
-        key, *value = _split(argument, "=")
-        if value:
-            keywords[key.strip()] = _read("=".join(value), registry, kind)
-        else:
+        key, *value = (part.strip() for part in _split(argument, "="))
+        if not value:
             positional.append(_read(argument, registry, kind))
+        elif key in keywords:
+            raise SpecificationError(f"Cannot read {text!r} as a {kind}: {key!r} is given twice. Keep one of them.")
+        else:
+            keywords[key] = _read("=".join(value), registry, kind)
     try:
         return registry[name](*positional, **keywords)
     except TypeError as error:
@@ -65,38 +75,38 @@ def _nearest(name: str, known: Mapping[str, type]) -> str:
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
+def _depths(text: str) -> list[int]:
+    """How many parentheses are open after each character."""
+    return list(itertools.accumulate((character == "(") - (character == ")") for character in text))
+
+
+def _check_parentheses(text: str) -> None:
+    depths = _depths(text)
+    if depths and (depths[-1] != 0 or min(depths) < 0):
+        raise SpecificationError(f"The parentheses of {text!r} do not match. Write one ) for every (.")
+    if max(depths, default=0) > _DEEPEST:
+        raise SpecificationError(f"Parentheses nest at most {_DEEPEST} deep, got {max(depths)}. Flatten the text.")
+
+
 def _split(text: str, separator: str) -> list[str]:
     """Split at separators outside parentheses."""
-    parts, depth, current = [], 0, ""
-    for character in text:
-        depth += (character == "(") - (character == ")")
-        if depth < 0:
-            break
-        if character == separator and depth == 0:
-            parts.append(current)
-            current = ""
-        else:
-            current += character
-    if depth != 0:
-        raise SpecificationError(f"The parentheses of {text!r} do not match. Write one ) for every (.")
-    return [*parts, current]
+    at = [k for k, depth in enumerate(_depths(text)) if depth == 0 and text[k] == separator]
+    return [text[i + 1 : j] for i, j in itertools.pairwise([-1, *at, len(text)])]
 
 
 def _read(text: str, registry: Mapping[str, type], kind: str) -> Any:
-    text = text.strip()
-    if text.startswith("(") and text.endswith(")"):
-        return parse(text[1:-1], registry, kind)
-    items = _split(text, ",")
-    return _read_one(text) if len(items) == 1 else tuple(_read(item, registry, kind) for item in items if item.strip())
+    items = [item.strip() for item in _split(text, ",")]
+    if len(items) > 1:
+        return tuple(_read(item, registry, kind) for item in items if item)
+    (text,) = items
+    return parse(text[1:-1], registry, kind) if text.startswith("(") and text.endswith(")") else _read_one(text)
 
 
 def _read_one(text: str) -> int | float | str | None:
-    for convert in (int, float):
-        try:
-            return convert(text)
-        except ValueError:
-            continue
-    return None if text.lower() == "none" else text
+    """A number written as Python writes it, one of the known words, or the text itself."""
+    if _NUMBER.fullmatch(text):
+        return float(text) if set(text) & set(".eE") or len(text) > 300 else int(text)
+    return _WORDS.get(text.lower(), text)
 
 
 def _write(value: Any) -> str:
@@ -104,4 +114,4 @@ def _write(value: Any) -> str:
         return f"({value.specification})"
     if isinstance(value, tuple):
         return ",".join(map(_write, value)) + ("," if len(value) == 1 else "")
-    return "none" if value is None else str(value)
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)

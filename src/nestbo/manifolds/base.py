@@ -163,10 +163,10 @@ class Manifold(Specified, ABC):
 
 
 def as_tensor(x: Any) -> Tensor:
-    """A floating-point tensor from a tensor, array, number or nested list; integers become float64."""
+    """A floating-point tensor from a tensor, array, number or nested list; Python's numbers and integers in float64."""
     try:
-        x = torch.as_tensor(x)
-    except (TypeError, ValueError, RuntimeError) as error:
+        x = torch.as_tensor(x, dtype=None if hasattr(x, "dtype") else torch.float64)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise ArgumentError(f"Wanted a tensor, array or list of numbers, got {type(x).__name__}: {error}.") from error
     if x.is_complex():
         raise ArgumentError("Wanted real numbers, got complex ones. Pass the real part.")
