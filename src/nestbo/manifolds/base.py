@@ -75,6 +75,10 @@ class Manifold(Specified, ABC):
         """Squared geodesic distance, smooth where x = y."""
 
     @abstractmethod
+    def embed(self, x: Tensor) -> Tensor:
+        """Points as vectors (…, k) whose straight distance stands in for the geodesic one in kernels."""
+
+    @abstractmethod
     def violation(self, x: Tensor) -> Tensor:
         """How far x is from the manifold: 0 on it, up to rounding."""
 

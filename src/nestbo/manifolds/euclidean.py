@@ -80,6 +80,9 @@ class Euclidean(_Flat):
     def project(self, x: Tensor) -> Tensor:
         return x
 
+    def embed(self, x: Tensor) -> Tensor:
+        return x
+
     def violation(self, x: Tensor) -> Tensor:
         return torch.zeros_like(x[..., 0])
 
@@ -143,6 +146,11 @@ class Box(_Flat):
 
     def project(self, x: Tensor) -> Tensor:
         return torch.clamp(x, *self.bounds(x))
+
+    def embed(self, x: Tensor) -> Tensor:
+        """Every coordinate counts alike, whatever its unit."""
+        lower, upper = self.bounds(x)
+        return (x - lower) / (upper - lower)
 
     def retract(self, x: Tensor, v: Tensor) -> Tensor:
         return self.project(x + v)

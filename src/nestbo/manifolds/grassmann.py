@@ -72,5 +72,9 @@ class Grassmann(Frames):
         eye = torch.eye(self.p, dtype=sine.dtype, device=sine.device)
         return sym(torch.linalg.solve_ex(2 * (eye + cosine), sine.mT @ sine).result)
 
+    def embed(self, x: Tensor) -> Tensor:
+        """The projector onto the subspace, scaled so that small distances agree with the geodesic one."""
+        return (x @ x.mT).flatten(-2) / math.sqrt(2)
+
     def hessian(self, x: Tensor, gradient: Tensor, product: Tensor, v: Tensor) -> Tensor:
         return self.to_tangent(x, product) - v @ (x.mT @ gradient)

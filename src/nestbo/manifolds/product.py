@@ -114,6 +114,9 @@ class Product(Manifold):
     def gradient(self, x: Tensor, euclidean: Tensor) -> Tensor:
         return self.join(self._each("gradient", x, euclidean))
 
+    def embed(self, x: Tensor) -> Tensor:
+        return torch.cat(self._each("embed", x), -1)
+
     def hessian(self, x: Tensor, gradient: Tensor, product: Tensor, v: Tensor) -> Tensor:
         return self.join(self._each("hessian", x, gradient, product, v))
 

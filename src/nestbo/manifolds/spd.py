@@ -155,6 +155,10 @@ class SPD(Manifold):
     def pairwise_sq_dist(self, x: Tensor, y: Tensor) -> Tensor:
         return self._metric.pairwise_sq_dist(x, y)
 
+    def embed(self, x: Tensor) -> Tensor:
+        """The matrix logarithm, for both metrics: no straight distance is affine-invariant."""
+        return linalg.logm(x).flatten(-2)
+
     def gradient(self, x: Tensor, euclidean: Tensor) -> Tensor:
         return self._metric.gradient(x, euclidean)
 

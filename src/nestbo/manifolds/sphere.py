@@ -90,6 +90,9 @@ class Sphere(Manifold):
     def sq_dist(self, x: Tensor, y: Tensor) -> Tensor:
         return linalg.arc_squared(x, y)
 
+    def embed(self, x: Tensor) -> Tensor:
+        return x
+
     def hessian(self, x: Tensor, gradient: Tensor, product: Tensor, v: Tensor) -> Tensor:
         return self.to_tangent(x, product) - linalg.inner(x, gradient).unsqueeze(-1) * v
 

@@ -63,5 +63,8 @@ class Stiefel(Frames):
         v = self.log(x, y)
         return linalg.inner(v, v, axes=2)
 
+    def embed(self, x: Tensor) -> Tensor:
+        return x.flatten(-2)
+
     def hessian(self, x: Tensor, gradient: Tensor, product: Tensor, v: Tensor) -> Tensor:
         return self.to_tangent(x, product - v @ sym(x.mT @ gradient))

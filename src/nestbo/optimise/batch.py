@@ -185,8 +185,17 @@ class Batch:
             )
         return value
 
-    def run(self, state: State, step: Callable[[State], State], max_iterations: int) -> Result:
-        """Step until every element has ended; write each row out when it has."""
+    def run(
+        self,
+        state: State,
+        step: Callable[[State], State],
+        max_iterations: int,
+        assess: Callable[[State], State] = lambda state: state,
+    ) -> Result:
+        """Step until every element has ended; write each row out when it has.
+
+        ``assess`` brings the derivatives of rows that ran out of iterations up to date, where ``step`` does not.
+        """
         done = _Output(state)
         for _ in range(max_iterations):
             state = step(state)
@@ -196,7 +205,9 @@ class Batch:
                 state = state.rows(~ended)
             if not len(state.index):
                 break
-        done.write(state.stop(state.running, Reason.MAX_ITERATIONS))
+        else:
+            state = assess(state)
+            done.write(state.stop(state.running, Reason.MAX_ITERATIONS))
         return done.result(self.shape, self.manifold)
 
 

@@ -62,7 +62,7 @@ def trust_region(
         with torch.no_grad():
             feasible = (constraint_values(batch, constraints, state.x, state.data) >= 0).all(-1)
         state = state.stop(~feasible, Reason.INFEASIBLE)
-    return batch.run(state, problem.step, max_iterations)
+    return batch.run(state, problem.step, max_iterations, problem.assess)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class _Problem:
     def step(self, state: State) -> State:
         """One iteration of algorithm 2 for every running element."""
         manifold, (radius,) = self.manifold, state.memory
-        linear = Linearised.at(self.batch, self.constraints, state) if self.constraints else None
+        linear = self._linearise(state)
         state, hessian, push = self._derive(state, linear)
         eta, h_eta = truncated_cg(manifold, state.x, state.gradient, hessian, radius, state.running, linear)
         step = eta + shortened(manifold, state.x, push, radius)
@@ -92,6 +92,13 @@ class _Problem:
         value = self.batch.value(candidate, state.data)
         predicted = -manifold.inner(state.x, state.gradient + h_eta / 2, eta)
         return self._update(state, candidate, value, predicted, manifold.norm(state.x, eta))
+
+    def assess(self, state: State) -> State:
+        """Value, gradient and end of every element at its current point."""
+        return self._derive(state, self._linearise(state))[0]
+
+    def _linearise(self, state: State) -> Linearised | None:
+        return Linearised.at(self.batch, self.constraints, state) if self.constraints else None
 
     def _update(self, state: State, candidate: Tensor, value: Tensor, predicted: Tensor, length: Tensor) -> State:
         """Move or stay, and resize the region; ``slack`` keeps decreases that are mere rounding from deciding."""

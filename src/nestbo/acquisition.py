@@ -1,0 +1,127 @@
+"""What is maximised to find the next point, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from botorch.acquisition import (
+    AcquisitionFunction,
+    ExpectedImprovement,
+    LogExpectedImprovement,
+    UpperConfidenceBound,
+    qExpectedImprovement,
+    qLogExpectedImprovement,
+    qUpperConfidenceBound,
+)
+from botorch.acquisition.objective import GenericMCObjective
+from botorch.sampling import SobolQMCNormalSampler
+from torch import Tensor
+
+from nestbo.manifolds import Manifold
+from nestbo.optimise import Result, lbfgs, trust_region
+from nestbo.surrogate import GP
+
+_CONFIDENCE = 4.0  # β of the upper confidence bound
+_SAMPLES = 128
+_NEGATE = GenericMCObjective(lambda samples, X=None: -samples[..., 0])  # noqa: N803
+_SCALES = (0.5, 0.15, 0.05, 0.015, 0.005)  # of the typical distance
+_INCUMBENTS = 4
+_CHUNK = 1024
+
+Build = Callable[[GP, Tensor, Tensor | None, int], AcquisitionFunction]
+
+
+def log_expected_improvement(gp: GP, best: Tensor, pending: Tensor | None, seed: int) -> AcquisitionFunction:
+    """LogEI (Ament et al. 2023): expected improvement that keeps its gradient where it is tiny."""
+    if pending is None:
+        return LogExpectedImprovement(gp, best_f=best, maximize=False)
+    return qLogExpectedImprovement(gp, -best, sampler=_sampler(seed), objective=_NEGATE, X_pending=pending)
+
+
+def expected_improvement(gp: GP, best: Tensor, pending: Tensor | None, seed: int) -> AcquisitionFunction:
+    """Expected improvement, as in the paper."""
+    if pending is None:
+        return ExpectedImprovement(gp, best_f=best, maximize=False)
+    return qExpectedImprovement(gp, -best, sampler=_sampler(seed), objective=_NEGATE, X_pending=pending)
+
+
+def confidence_bound(gp: GP, best: Tensor, pending: Tensor | None, seed: int) -> AcquisitionFunction:
+    """The optimistic bound, mean less two standard deviations."""
+    if pending is None:
+        return UpperConfidenceBound(gp, beta=_CONFIDENCE, maximize=False)
+    return qUpperConfidenceBound(gp, _CONFIDENCE, sampler=_sampler(seed), objective=_NEGATE, X_pending=pending)
+
+
+ACQUISITIONS: dict[str, Build] = {
+    "logei": log_expected_improvement,
+    "ei": expected_improvement,
+    "ucb": confidence_bound,
+}
+
+OPTIMISERS: dict[str, Callable[..., Result]] = {"lbfgs": lbfgs, "trust-region": trust_region}
+
+
+def _sampler(seed: int) -> SobolQMCNormalSampler:
+    return SobolQMCNormalSampler(torch.Size([_SAMPLES]), seed=seed)
+
+
+def candidates(space: Manifold, x: Tensor, y: Tensor, rng: torch.Generator, count: int) -> tuple[Tensor, Tensor]:
+    """Starts for the search in one run, from its points (n, *point) and values (n,): ``count`` global, ``count`` local.
+
+    The global ones are random points, half of them moved along a random geodesic, which reaches corners that uniform
+    draws do not (matrices with small eigenvalues). The local ones are steps at several scales from the best points.
+    """
+    drawn = space.random(count, rng=rng)
+    half = count // 2
+    globally = torch.cat([drawn[:half], _moved(space, drawn[half:], 2 * space.typical_distance, rng)])
+    best = x[y.argsort()[:_INCUMBENTS]]
+    centres = best[torch.arange(count, device=x.device) % len(best)]
+    scales = torch.tensor(_SCALES, dtype=x.dtype, device=x.device).repeat_interleave(len(best))
+    scales = scales[torch.arange(count, device=x.device) % len(scales)]
+    return globally, _moved(space, centres, scales * space.typical_distance, rng)
+
+
+def _moved(space: Manifold, x: Tensor, length: Tensor | float, rng: torch.Generator) -> Tensor:
+    """Points at a random fraction of a length away, in random directions."""
+    fraction = torch.rand(len(x), generator=rng, dtype=x.dtype, device=x.device)
+    step = (fraction * length).reshape(-1, *[1] * len(space.point_shape))
+    return space.retract(x, step * space.random_tangent(x, rng))
+
+
+def maximise(
+    acquisition: Callable[[Tensor], Tensor],
+    space: Manifold,
+    pools: list[Tensor],
+    *,
+    optimiser: Callable[..., Result] = lbfgs,
+    restarts: int = 8,
+    max_iterations: int = 60,
+) -> tuple[Tensor, Tensor]:
+    """The best point of an acquisition function on a manifold, for each of several runs: (runs, *point), (runs,).
+
+    ``acquisition`` takes (…, runs, 1, size) and gives (…, runs). ``pools`` are tensors of candidate starts
+    (count, runs, *point); the best of each pool are refined together, and the best found is returned.
+    """
+
+    def value(x: Tensor) -> Tensor:
+        return acquisition(x.flatten(-len(space.point_shape)).unsqueeze(-2))
+
+    def loss(x: Tensor, *_: Tensor) -> Tensor:
+        return -value(x)
+
+    with torch.no_grad():
+        starts = torch.cat([_top(pool, value, restarts // len(pools)) for pool in pools])
+    rows = (torch.arange(len(starts), device=starts.device),) if starts.shape[1] > 1 else ()
+    found = optimiser(loss, space, starts, data=rows, tolerance=1e-5, max_iterations=max_iterations)
+    worth = (-found.value).nan_to_num(nan=-torch.inf)
+    runs = torch.arange(starts.shape[1], device=starts.device)
+    chosen = worth.argmax(0)
+    return found.point[chosen, runs], worth[chosen, runs]
+
+
+def _top(pool: Tensor, value: Callable[[Tensor], Tensor], count: int) -> Tensor:
+    """The best ``count`` of a pool (candidates, runs, *point) in each run."""
+    worth = torch.cat([value(part) for part in pool.split(max(1, _CHUNK // pool.shape[1]))])
+    order = worth.nan_to_num(nan=-torch.inf).topk(count, dim=0).indices
+    return pool[order, torch.arange(pool.shape[1], device=pool.device)]

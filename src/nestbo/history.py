@@ -1,0 +1,82 @@
+"""What has been tried: the only state of an optimisation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, overload
+
+import torch
+from torch import Tensor
+
+Status = Literal["asked", "told", "failed"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One point, and what became of it."""
+
+    index: int
+    x: Tensor
+    value: float | None = None
+    status: Status = "asked"
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class History(Sequence[Trial]):
+    """The trials of a study in the order of their indices; values are to be minimised."""
+
+    trials: tuple[Trial, ...] = ()
+
+    @overload
+    def __getitem__(self, index: int) -> Trial: ...
+    @overload
+    def __getitem__(self, index: slice) -> History: ...
+    def __getitem__(self, index: int | slice) -> Trial | History:
+        return History(self.trials[index]) if isinstance(index, slice) else self.trials[index]
+
+    def __len__(self) -> int:
+        return len(self.trials)
+
+    def __iter__(self) -> Iterator[Trial]:
+        return iter(self.trials)
+
+    def add(self, *trials: Trial) -> History:
+        """A longer history."""
+        return History((*self.trials, *trials))
+
+    @property
+    def finished(self) -> History:
+        """The trials that were told or failed."""
+        return History(tuple(trial for trial in self if trial.status != "asked"))
+
+    @property
+    def pending(self) -> History:
+        """The trials that were asked and not yet told."""
+        return History(tuple(trial for trial in self if trial.status == "asked"))
+
+    @property
+    def best(self) -> Trial | None:
+        """The told trial with the least value."""
+        told = [trial for trial in self if trial.status == "told"]
+        return min(told, key=lambda trial: _number(trial.value)) if told else None
+
+    @property
+    def points(self) -> Tensor:
+        """Points (n, *point) of all trials here; there must be one."""
+        return torch.stack([trial.x for trial in self])
+
+    @property
+    def values(self) -> Tensor:
+        """Values (n,) of finished trials; a failed one counts as the worst told, and so keeps its place."""
+        told = [_number(trial.value) for trial in self if trial.status == "told"]
+        worst = max(told, default=0.0)
+        return torch.tensor(
+            [_number(trial.value) if trial.status == "told" else worst for trial in self], dtype=torch.float64
+        )
+
+
+def _number(value: float | None) -> float:
+    return math.inf if value is None else value

@@ -1,0 +1,53 @@
+"""Kernels on manifolds, and ``KERNELS``, where a new one is registered."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from nestbo.errors import ArgumentError
+from nestbo.kernels.base import ManifoldKernel
+from nestbo.kernels.extrinsic import Gaussian, Matern12, Matern32, Matern52
+from nestbo.kernels.geodesic import GeodesicGaussian, GeodesicLaplace, beta_min
+from nestbo.kernels.product import ProductKernel
+from nestbo.kernels.spectral import Heat, SpectralMatern
+from nestbo.manifolds import Manifold, Product
+
+KERNELS: dict[str, type[ManifoldKernel]] = {
+    "gaussian": Gaussian,
+    "matern12": Matern12,
+    "matern32": Matern32,
+    "matern52": Matern52,
+    "heat": Heat,
+    "spectral-matern": SpectralMatern,
+    "geodesic-gaussian": GeodesicGaussian,
+    "geodesic-laplace": GeodesicLaplace,
+}
+
+
+def kernel(name: str, space: Manifold, **options: Any) -> ManifoldKernel:
+    """A registered kernel on a space; on a product, the product of that kernel on each factor."""
+    if name not in KERNELS:
+        near = difflib.get_close_matches(str(name), KERNELS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ArgumentError(f"Wanted a kernel ({', '.join(sorted(KERNELS))}), got {name!r}.{hint}")
+    if isinstance(space, Product):
+        return ProductKernel(space, [kernel(name, factor, **options) for factor in space.factors])
+    return KERNELS[name](space, **options)
+
+
+__all__ = [
+    "KERNELS",
+    "Gaussian",
+    "GeodesicGaussian",
+    "GeodesicLaplace",
+    "Heat",
+    "ManifoldKernel",
+    "Matern12",
+    "Matern32",
+    "Matern52",
+    "ProductKernel",
+    "SpectralMatern",
+    "beta_min",
+    "kernel",
+]

@@ -1,0 +1,79 @@
+"""Kernels of the straight distance in an embedding: positive definite at every length scale.
+
+Sphere and Stiefel matrices are used as they are (the chordal distance), subspaces through their projectors, SPD matrices
+through their logarithms (the log-Euclidean distance), flat spaces as vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from nestbo.kernels import profiles
+from nestbo.kernels.base import ManifoldKernel
+
+
+class _Extrinsic(ManifoldKernel):
+    """A radial profile of the distance between ``space.embed`` of two points."""
+
+    profile: ClassVar[Callable[[Tensor], Tensor]]
+
+    def statistic(self, x: Tensor, y: Tensor) -> Tensor:
+        x, y = self.space.embed(x), self.space.embed(y)
+        return squared_distances(x, y).unsqueeze(-1)
+
+    def correlate(self, statistic: Tensor, lengthscale: Tensor) -> Tensor:
+        return type(self).profile((statistic / lengthscale**2).squeeze(-1))
+
+
+class Gaussian(_Extrinsic):
+    """exp(−d²/2ℓ²)."""
+
+    profile = staticmethod(profiles.gaussian)
+
+
+class Matern12(_Extrinsic):
+    """The Matérn kernel of smoothness 1/2."""
+
+    profile = staticmethod(profiles.matern12)
+
+
+class Matern32(_Extrinsic):
+    """The Matérn kernel of smoothness 3/2."""
+
+    profile = staticmethod(profiles.matern32)
+
+
+class Matern52(_Extrinsic):
+    """The Matérn kernel of smoothness 5/2."""
+
+    profile = staticmethod(profiles.matern52)
+
+
+def squared_distances(x: Tensor, y: Tensor) -> Tensor:
+    """|x_i − y_j|² for x (…, n, k), y (…, m, k): (…, n, m), with all digits where the points nearly coincide."""
+    value: Tensor = _SquaredDistances.apply(x, y)  # type: ignore[no-untyped-call]
+    return value
+
+
+class _SquaredDistances(torch.autograd.Function):
+    """Differences forward, so that close points keep their digits; matrix products backward, which need no cancelling."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
+        ctx.save_for_backward(x, y)
+        return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist") ** 2
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor]:
+        x, y = ctx.saved_tensors
+        to_x = 2 * (upstream.sum(-1, keepdim=True) * x - upstream @ y)
+        to_y = 2 * (upstream.sum(-2).unsqueeze(-1) * y - upstream.mT @ x)
+        return _sum_to(to_x, x), _sum_to(to_y, y)
+
+
+def _sum_to(gradient: Tensor, like: Tensor) -> Tensor:
+    return gradient.sum_to_size(like.shape) if gradient.shape != like.shape else gradient

@@ -1,0 +1,36 @@
+"""Products of kernels on products of manifolds."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from nestbo.errors import ArgumentError
+from nestbo.kernels.base import ManifoldKernel
+from nestbo.manifolds import Product
+
+
+class ProductKernel(ManifoldKernel):
+    """The product of one kernel for each factor of a product space, each with length scales of its own.
+
+    Two random points have correlation ½ in each factor at the prior's median; with more factors the product would be
+    smaller, so that the medians grow with their number: each factor aims at (½)^{1/factors}, to first order.
+    """
+
+    def __init__(self, space: Product, parts: list[ManifoldKernel]) -> None:
+        if len(parts) != len(space.factors):
+            raise ArgumentError(f"{space} takes {len(space.factors)} kernels, one for each factor, got {len(parts)}.")
+        low, high = (torch.cat(bounds) for bounds in zip(*(part.lengthscale_bounds for part in parts), strict=True))
+        self._begin(space, low, high)
+        object.__setattr__(self, "parts", tuple(parts))  # values only: the length scales are this kernel's own
+        medians = torch.cat([part.median_lengthscale for part in parts])
+        self._centre(torch.clamp(medians * len(parts) ** 0.5, low, high))
+
+    def statistic(self, x: Tensor, y: Tensor) -> Tensor:
+        pairs = zip(self.parts, self.space.split(x), self.space.split(y), strict=True)
+        return torch.cat([part.statistic(a, b) for part, a, b in pairs], -1)
+
+    def correlate(self, statistic: Tensor, lengthscale: Tensor) -> Tensor:
+        sizes = [len(part.median_lengthscale) for part in self.parts]
+        pieces = zip(self.parts, statistic.split(sizes, -1), lengthscale.split(sizes, -1), strict=True)
+        return torch.stack([part.correlate(s, scale) for part, s, scale in pieces]).prod(0)

@@ -1,0 +1,83 @@
+"""What is done to observed values before a Gaussian process sees them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Outputs(ABC):
+    """An increasing map from values y (…, n) to the model's units, in which they have mean 0 and deviation 1."""
+
+    shift: Tensor
+    scale: Tensor
+
+    @classmethod
+    @abstractmethod
+    def fit(cls, y: Tensor) -> Self:
+        """The map for these values; constant values map to 0."""
+
+    @abstractmethod
+    def forward(self, y: Tensor) -> Tensor:
+        """Into the model's units."""
+
+    @abstractmethod
+    def inverse(self, z: Tensor) -> Tensor:
+        """Back into the units of y."""
+
+
+@dataclass(frozen=True)
+class Standardise(Outputs):
+    """(y − mean) / deviation."""
+
+    @classmethod
+    def fit(cls, y: Tensor) -> Self:
+        return cls(*_moments(y))
+
+    def forward(self, y: Tensor) -> Tensor:
+        return (y - self.shift) / self.scale
+
+    def inverse(self, z: Tensor) -> Tensor:
+        return self.shift + self.scale * z
+
+
+@dataclass(frozen=True)
+class Bilog(Outputs):
+    """sign(u) log(1 + |u|) of u = (y − median) / deviation, standardised: tames functions that rise steeply."""
+
+    then: Standardise
+
+    @classmethod
+    def fit(cls, y: Tensor) -> Self:
+        _, scale = _moments(y)
+        shift = y.median(-1, keepdim=True).values
+        return cls(shift, scale, Standardise.fit(_bilog((y - shift) / scale)))
+
+    def forward(self, y: Tensor) -> Tensor:
+        return self.then.forward(_bilog((y - self.shift) / self.scale))
+
+    def inverse(self, z: Tensor) -> Tensor:
+        u = self.then.inverse(z)
+        return self.shift + self.scale * u.sign() * torch.expm1(u.abs())
+
+
+OUTPUTS: dict[str, type[Outputs]] = {"standardise": Standardise, "bilog": Bilog}
+
+
+def _bilog(u: Tensor) -> Tensor:
+    return u.sign() * torch.log1p(u.abs())
+
+
+def _moments(y: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and deviation (…, 1), without overflow; a deviation that is rounding only counts as 1."""
+    size = y.abs().amax(-1, keepdim=True)
+    unit = y / torch.where(size > 0, size, 1)
+    mean = unit.mean(-1, keepdim=True)
+    deviation = (unit - mean).square().mean(-1, keepdim=True).sqrt()
+    constant = deviation <= 1e-14
+    return mean * size, torch.where(constant, torch.where(size > 0, size, 1), deviation * size)

@@ -1,0 +1,17 @@
+"""The methods, and ``STRATEGIES``, where a new one is registered."""
+
+from nestbo.specification import parse
+from nestbo.strategies.base import Runs, Strategy, Suggestion
+from nestbo.strategies.gabo import GaBO
+from nestbo.strategies.random import RandomSearch
+
+STRATEGIES: dict[str, type[Strategy]] = {"randomsearch": RandomSearch, "gabo": GaBO}
+
+
+def strategy(text: str) -> Strategy:
+    """The strategy that a text specifies: ``strategy("gabo:kernel=gaussian")``."""
+    method: Strategy = parse(text, STRATEGIES, "strategy")
+    return method
+
+
+__all__ = ["STRATEGIES", "GaBO", "RandomSearch", "Runs", "Strategy", "Suggestion", "strategy"]

@@ -1,0 +1,84 @@
+"""GaBO: Bayesian optimisation on a manifold (Jaquier, Rozo, Calinon and Bürger 2019)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from nestbo.acquisition import ACQUISITIONS, OPTIMISERS, candidates, maximise
+from nestbo.errors import ArgumentError
+from nestbo.kernels import KERNELS, kernel
+from nestbo.manifolds import Manifold
+from nestbo.manifolds.base import check_size
+from nestbo.outputs import OUTPUTS
+from nestbo.strategies.base import Runs, Strategy
+from nestbo.surrogate import Surrogate, fit_surrogate
+
+_FRESH_FIT = 10  # every so many evaluations a fit starts anew, besides from the previous one
+_POOL = 256
+
+
+@dataclass(frozen=True, repr=False)
+class GaBO(Strategy):
+    """Fit a Gaussian process on the manifold, maximise an acquisition function there, evaluate, repeat.
+
+    The first ``initial`` points are random. ``kernel``, ``acquisition``, ``outputs`` and ``optimiser`` are names from the
+    registries of these; ``priors`` makes the fit maximum a posteriori instead of maximum likelihood.
+    """
+
+    kernel: str = "matern52"
+    acquisition: str = "logei"
+    outputs: str = "standardise"
+    optimiser: str = "lbfgs"
+    priors: bool = True
+    initial: int = 5
+
+    def __post_init__(self) -> None:
+        check_size("The number of initial points", self.initial)
+        choices = {"kernel": KERNELS, "acquisition": ACQUISITIONS, "outputs": OUTPUTS, "optimiser": OPTIMISERS}
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise ArgumentError(f"{name} is one of {', '.join(known)}, got {getattr(self, name)!r}.")
+
+    @classmethod
+    def paper(cls) -> Self:
+        """As in the paper: geodesic Gaussian kernel, maximum likelihood, expected improvement, trust regions."""
+        return cls("geodesic-gaussian", acquisition="ei", optimiser="trust-region", priors=False)
+
+    @classmethod
+    def samples(cls) -> list[Self]:
+        return [cls(), cls.paper(), cls(kernel="gaussian", acquisition="ucb", outputs="bilog")]
+
+    def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[dict[str, Any]]]:
+        if runs.y.shape[1] == 0 or runs.y.shape[1] + runs.pending.shape[1] < self.initial:
+            return torch.stack([space.random(rng=rng) for rng in runs.rngs]), [{} for _ in runs.rngs]
+        surrogate = self.model(space, runs)
+        acquisition = self._acquisition(space, runs, surrogate)
+        drawn = [candidates(space, x, y, g, _POOL) for x, y, g in zip(runs.x, runs.y, runs.rngs, strict=True)]
+        pools = [torch.stack(pool, 1) for pool in zip(*drawn, strict=True)]
+        x, _ = maximise(acquisition, space, pools, optimiser=OPTIMISERS[self.optimiser])
+        return space.project(x), list(surrogate.notes)
+
+    def model(self, space: Manifold, runs: Runs) -> Surrogate:
+        """The surrogate fitted to each run, warm-started from the notes of its last suggestion."""
+        fresh = runs.y.shape[1] % _FRESH_FIT == 0 or not all("parameters" in note for note in runs.notes)
+        previous = None if fresh else torch.tensor([note["parameters"] for note in runs.notes], dtype=torch.float64)
+        return fit_surrogate(
+            kernel(self.kernel, space),
+            runs.x,
+            runs.y,
+            runs.rngs,
+            outputs=OUTPUTS[self.outputs],
+            priors=self.priors,
+            previous=previous,
+        )
+
+    def _acquisition(self, space: Manifold, runs: Runs, surrogate: Surrogate) -> Any:
+        best = surrogate.gp.z.amin(-1)
+        pending = runs.pending.flatten(2) if len(space.point_shape) > 1 else runs.pending
+        seed = int(torch.randint(2**31, (), generator=runs.rngs[0], device=runs.rngs[0].device))
+        build = ACQUISITIONS[self.acquisition]
+        return build(surrogate.gp, best, pending if pending.shape[1] else None, seed)

@@ -1,0 +1,228 @@
+"""The surrogate: one exact Gaussian process per run, on a manifold, batched over runs.
+
+It is a BoTorch model, so that BoTorch's acquisition functions run on it, but computes its posterior in closed form
+instead of through gpytorch: the same numbers at a third to a tenth of the time, for a batch of runs at once, and with
+cheap second derivatives (``docs/gabo.md``).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from botorch.models.model import Model
+from botorch.posteriors import GPyTorchPosterior
+from gpytorch.distributions import MultivariateNormal
+from torch import Tensor
+
+from nestbo.kernels import ManifoldKernel
+from nestbo.manifolds import Box
+from nestbo.optimise import lbfgs
+from nestbo.outputs import Outputs, Standardise
+
+_NOISE = (1e-6, 1.0)  # the variance of noise relative to that of the signal
+_NOISE_PRIOR = (math.log(1e-4), 3.0)  # mean and deviation of its logarithm
+_SCALE_PRIOR = (1.0, 1.5)  # shape and rate of the inverse gamma prior of the signal's variance
+_STARTS = 4
+_FIT_ITERATIONS = 40
+_FIT_TOLERANCE = 1e-3
+
+
+class GP(Model):
+    """A Gaussian process posterior, in the units of its training values.
+
+    kernel, x (*runs, n, *point), z (*runs, n), length scales (*runs, scales), and per run the mean, the variance of the
+    signal and that of the noise relative to it. As a BoTorch model it takes points flattened to vectors.
+    """
+
+    def __init__(
+        self,
+        kernel: ManifoldKernel,
+        x: Tensor,
+        z: Tensor,
+        lengthscale: Tensor,
+        mean: Tensor,
+        scale: Tensor,
+        noise: Tensor,
+    ) -> None:
+        super().__init__()
+        self.kernel, self.x, self.z = kernel, x, z
+        self.lengthscale, self.mean, self.scale, self.noise = lengthscale, mean, scale, noise
+        gram = kernel.correlation(x, x, lengthscale)
+        self.root = torch.linalg.cholesky(gram + torch.diag_embed(noise.unsqueeze(-1).expand(z.shape)))
+        eye = torch.eye(z.shape[-1], dtype=z.dtype, device=z.device)
+        self.inverse_root = torch.linalg.solve_triangular(self.root, eye, upper=False)
+        self.weights = (self.inverse_root.mT @ (self.inverse_root @ (z - mean.unsqueeze(-1)).unsqueeze(-1))).squeeze(-1)
+
+    @property
+    def num_outputs(self) -> int:
+        return 1
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        return self.z.shape[:-1]
+
+    def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and variance of the function at x (…, *runs, q, *point), each (…, *runs, q)."""
+        cross = self.kernel.correlation(x, self.x, self.lengthscale)
+        mean = self.mean.unsqueeze(-1) + (cross @ self.weights.unsqueeze(-1)).squeeze(-1)
+        explained = (cross @ self.inverse_root.mT).square().sum(-1)
+        return mean, self.scale.unsqueeze(-1) * (1 - explained).clamp(min=1e-14)
+
+    def posterior(self, X: Tensor, *_: Any, **__: Any) -> GPyTorchPosterior:  # noqa: N803
+        """The joint posterior at X (…, *runs, q, size)."""
+        x = X.unflatten(-1, self.kernel.space.point_shape)
+        cross = self.kernel.correlation(x, self.x, self.lengthscale)
+        mean = self.mean.unsqueeze(-1) + (cross @ self.weights.unsqueeze(-1)).squeeze(-1)
+        white = cross @ self.inverse_root.mT
+        prior = self.kernel.correlation(x, x, self.lengthscale) if X.shape[-2] > 1 else X.new_ones(1, 1)
+        covariance = self.scale[..., None, None] * (prior - white @ white.mT)
+        tiny = 1e-14 * self.scale[..., None, None]
+        if X.shape[-2] == 1:
+            covariance = covariance.clamp(min=tiny)
+        return GPyTorchPosterior(MultivariateNormal(mean, covariance))
+
+    def leave_one_out(self) -> tuple[Tensor, Tensor]:
+        """Mean and variance of each observation predicted from the others (Rasmussen and Williams, eq. 5.12)."""
+        precision = self.inverse_root.square().sum(-2)
+        return self.z - self.weights / precision, self.scale.unsqueeze(-1) / precision
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """A fitted model of an objective: ``gp`` in the model's units, ``outputs`` between these and the objective's."""
+
+    gp: GP
+    outputs: Outputs
+    notes: tuple[dict[str, Any], ...]
+
+    def predict(self, x: Tensor, deviations: float = 0.0) -> Tensor:
+        """The median prediction at points (…, *runs, q, *point), moved by a number of standard deviations."""
+        mean, variance = self.gp.moments(x)
+        return self.outputs.inverse(mean + deviations * variance.sqrt())
+
+
+def fit_surrogate(
+    kernel: ManifoldKernel,
+    x: Tensor,
+    y: Tensor,
+    rngs: list[torch.Generator],
+    *,
+    outputs: type[Outputs] = Standardise,
+    priors: bool = True,
+    previous: Tensor | None = None,
+) -> Surrogate:
+    """Fit length scales, noise, mean and scale to x (runs, n, *point), y (runs, n), n ≥ 1, one generator per run.
+
+    With ``priors`` the fit is maximum a posteriori, else maximum likelihood, best of several starts: ``previous``
+    parameters (runs, scales + 1) where there are any, the prior's median, and random ones. It does not fail: where
+    nothing finite was found, the prior's median stands in and the note says so.
+    """
+    transform = outputs.fit(y)
+    z = transform.forward(y)
+    box = _parameter_box(kernel, x)
+    starts = _starts(kernel, box, rngs, previous)
+    statistic = kernel.statistic(x, x)
+
+    def loss(parameters: Tensor, statistic: Tensor, z: Tensor) -> Tensor:
+        return negative_log_likelihood(kernel, parameters, statistic.unsqueeze(1), z.unsqueeze(1), priors)
+
+    found = lbfgs(loss, box, starts, data=(statistic, z), tolerance=_FIT_TOLERANCE, max_iterations=_FIT_ITERATIONS)
+    value = found.value.nan_to_num(nan=math.inf)
+    chosen = value.argmin(1)
+    runs = torch.arange(len(x), device=x.device)
+    failed = ~value[runs, chosen].isfinite()
+    parameters = torch.where(failed.unsqueeze(-1), starts[:, 0], found.point[runs, chosen])
+    gp = _condition(kernel, x, z, parameters, priors)
+    return Surrogate(gp, transform, tuple(map(_note, parameters.tolist(), value[runs, chosen].tolist())))
+
+
+def _note(parameters: list[float], value: float) -> dict[str, Any]:
+    note: dict[str, Any] = {"parameters": parameters}
+    return note if math.isfinite(value) else {**note, "fallback": "the fit failed; the prior's median stands in"}
+
+
+def _parameter_box(kernel: ManifoldKernel, x: Tensor) -> Box:
+    """Bounds of (log length scales, log relative noise)."""
+    low, high = kernel.lengthscale_bounds
+    least = max(_NOISE[0], getattr(kernel, "tolerance", 0.0))
+    return Box(
+        [*low.log().tolist(), math.log(least)],  # type: ignore[arg-type]
+        [*high.log().tolist(), math.log(_NOISE[1])],  # type: ignore[arg-type]
+    )
+
+
+def _starts(kernel: ManifoldKernel, box: Box, rngs: list[torch.Generator], previous: Tensor | None) -> Tensor:
+    """(runs, starts, parameters): the prior's median first, then the previous fit, then draws from the prior."""
+    median = torch.cat([kernel.median_lengthscale.log(), torch.tensor([_NOISE_PRIOR[0]], dtype=torch.float64)])
+    size = len(median)
+    count = _STARTS if previous is None else 1
+    draws = torch.stack(
+        [torch.randn(count - 1, size, generator=rng, dtype=torch.float64, device=rng.device) for rng in rngs]
+    )
+    median = median.to(draws)
+    starts = [median.expand(len(rngs), 1, size), median + draws]
+    if previous is not None:
+        starts.append(previous.to(draws).unsqueeze(1))
+    return box.project(torch.cat(starts, 1))
+
+
+def negative_log_likelihood(
+    kernel: ManifoldKernel, parameters: Tensor, statistic: Tensor, z: Tensor, priors: bool
+) -> Tensor:
+    """−log p(z | parameters) (…), less the log priors if wanted, at the best mean and scale, up to a constant."""
+    log_lengthscale, log_noise = parameters[..., :-1], parameters[..., -1]
+    gram = kernel.correlate(statistic, log_lengthscale.exp()[..., None, None, :])
+    noisy = gram + torch.diag_embed(log_noise.exp().unsqueeze(-1).expand(gram.shape[:-1]))
+    loss: Tensor = _ProfiledLikelihood.apply(noisy, z.expand(noisy.shape[:-1]), priors)  # type: ignore[no-untyped-call]
+    if not priors:
+        return loss
+    centre, width = _NOISE_PRIOR
+    return loss - kernel.log_prior(log_lengthscale) + ((log_noise - centre) / width) ** 2 / 2
+
+
+class _ProfiledLikelihood(torch.autograd.Function):
+    """½ log|K| + (n/2 + a + 1) log s² at the mean m and scale s² that are best for K; one Cholesky factorisation.
+
+    m and s² minimise, so that the derivative is ½ (K⁻¹ − ααᵀ/s²) with α = K⁻¹(z − m), as if they were constants.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, k: Tensor, z: Tensor, priors: bool) -> Tensor:
+        root, failed = torch.linalg.cholesky_ex(k)
+        root = torch.where((failed != 0)[..., None, None], torch.nan, root)
+        _, scale, residual, weight = _profile(root, z, priors)
+        ctx.save_for_backward(root, residual, scale)
+        return root.diagonal(dim1=-2, dim2=-1).log().sum(-1) + weight * scale.log()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:
+        root, residual, scale = ctx.saved_tensors
+        inverse = torch.cholesky_inverse(root)
+        alpha = torch.linalg.solve_triangular(root.mT, residual.unsqueeze(-1), upper=True)
+        slope = (inverse - alpha @ alpha.mT / scale[..., None, None]) / 2
+        return upstream[..., None, None] * slope, None, None
+
+
+def _profile(root: Tensor, z: Tensor, priors: bool) -> tuple[Tensor, Tensor, Tensor, float]:
+    """Given K = L Lᵀ: the best mean and scale, the whitened residual L⁻¹(z − m), and the weight of log s²."""
+    both = torch.stack([z, torch.ones_like(z)], -1)
+    white, ones = torch.linalg.solve_triangular(root, both, upper=False).unbind(-1)
+    mean = (white * ones).sum(-1) / ones.square().sum(-1)
+    residual = white - mean.unsqueeze(-1) * ones
+    shape, rate = _SCALE_PRIOR if priors else (-1.0, 0.0)
+    weight = z.shape[-1] / 2 + shape + 1
+    scale = ((residual.square().sum(-1) / 2 + rate) / weight).clamp(min=1e-12)
+    return mean, scale, residual, weight
+
+
+def _condition(kernel: ManifoldKernel, x: Tensor, z: Tensor, parameters: Tensor, priors: bool) -> GP:
+    """The process with these parameters, given the data."""
+    lengthscale, noise = parameters[..., :-1].exp(), parameters[..., -1].exp()
+    gram = kernel.correlation(x, x, lengthscale)
+    root = torch.linalg.cholesky(gram + torch.diag_embed(noise.unsqueeze(-1).expand(z.shape)))
+    mean, scale, _, _ = _profile(root, z, priors)
+    return GP(kernel, x, z, lengthscale, mean, scale, noise)
