@@ -44,6 +44,12 @@ def test_safe_sqrt_is_the_root_elsewhere_and_zero_below():
     equal(jacobian(linalg.safe_sqrt, vector(4.0)), vector(0.25)[None])
 
 
+def test_what_is_not_a_number_does_not_become_zero():
+    assert linalg.safe_sqrt(vector(math.nan)).isnan().all()
+    assert linalg.norm(vector(math.nan, 1.0)).isnan()
+    assert linalg.safe_sqrt(vector(math.inf)) == math.inf
+
+
 def test_norm_takes_several_axes_and_has_the_right_derivatives(rng):
     x = random(4, 2, 3, rng=rng)
     equal(linalg.norm(x, axes=2), torch.linalg.matrix_norm(x))
@@ -337,6 +343,18 @@ def test_the_root_has_finite_derivatives_at_singular_matrices():
         equal(value @ value, a.detach())
         assert gradient.isfinite().all()
         assert second.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    "spectrum", [(0.1, 0.2, 0.9, 1.1), (-1.0, 0.7, 0.7, 3.0), (0.7, 0.7, 0.7, 0.7), (5.0, 5.0, 5.0, 5.0)]
+)
+def test_clip_keeps_eigenvalues_within_bounds_and_is_differentiable_beside_them(spectrum, rng):
+    frame, f = linalg.random_frames(4, 4, rng=rng), linalg.clip(0.5, 2.0)
+    a = linalg.spectral(vector(*spectrum), frame)
+    equal(linalg.matrix_function(a, f), linalg.spectral(vector(*spectrum).clamp(0.5, 2.0), frame))
+    assert gradcheck(lambda a: linalg.matrix_function(linalg.sym(a), f), a.requires_grad_())
+    known = linalg.matrix_function(a, f, linalg.eigh(a.detach()))
+    equal(known, linalg.matrix_function(a, f), 0)
 
 
 def test_power_series_is_the_function_it_sums(rng):

@@ -118,6 +118,13 @@ class Manifold(Specified, ABC):
         """
         return lambda v: v
 
+    def bend(self, x: Tensor, gradient: Tensor, slack: float) -> Callable[[Tensor], Tensor]:
+        """What curved bounds that stop the descent at x add to a Hessian-vector product; nothing if they are flat.
+
+        ``gradient`` is the Euclidean one: a ``retract`` along a ``face`` turns with it, and f changes accordingly.
+        """
+        return lambda v: torch.zeros_like(v)
+
     def pairwise_dist(self, x: Tensor, y: Tensor) -> Tensor:
         """Distances between all of x (…, n, *point) and all of y (…, m, *point): (…, n, m)."""
         return safe_sqrt(self.pairwise_sq_dist(x, y))

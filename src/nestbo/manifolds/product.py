@@ -129,6 +129,11 @@ class Product(Manifold):
         faces = [factor.face(at, down, slack) for factor, at, down in parts]
         return lambda v: self.join(face(part) for face, part in zip(faces, self.split(v), strict=True))
 
+    def bend(self, x: Tensor, gradient: Tensor, slack: float) -> Callable[[Tensor], Tensor]:
+        parts = zip(self.factors, self.split(x), self.split(gradient), strict=True)
+        bends = [factor.bend(at, slope, slack) for factor, at, slope in parts]
+        return lambda v: self.join(bend(part) for bend, part in zip(bends, self.split(v), strict=True))
+
     def violation(self, x: Tensor) -> Tensor:
         return torch.stack(self._each("violation", x)).amax(0)
 

@@ -121,13 +121,39 @@ class SPD(Manifold):
         """In the eigenbasis of x, drop the block between eigenvectors that ``descent`` would push past a bound."""
         if self.eigenvalues is None:
             return super().face(x, descent, slack)
-        low, high = self.eigenvalues
-        values, vectors = linalg.eigh(x)
-        push = (vectors.mT @ descent @ vectors).diagonal(dim1=-2, dim2=-1)
-        top = (values >= high * (1 - slack)) & (push > 0)
-        bottom = (values <= low * (1 + slack)) & (push < 0)
+        _, vectors, bottom, top = self._reached(x, descent, slack, self.eigenvalues)
         free = ~(top[..., :, None] & top[..., None, :] | bottom[..., :, None] & bottom[..., None, :])
         return lambda v: sym(vectors @ (free * (vectors.mT @ v @ vectors)) @ vectors.mT)
+
+    def _reached(
+        self, x: Tensor, descent: Tensor, slack: float, bounds: tuple[float, float]
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Eigenvalues and vectors, and which of them ``descent`` would push past the lower and the upper bound."""
+        values, vectors = linalg.eigh(x)
+        push = (vectors.mT @ descent @ vectors).diagonal(dim1=-2, dim2=-1)
+        bottom = (values <= bounds[0] * (1 + slack)) & (push < 0)
+        return values, vectors, bottom, (values >= bounds[1] * (1 - slack)) & (push > 0)
+
+    def bend(self, x: Tensor, gradient: Tensor, slack: float) -> Callable[[Tensor], Tensor]:
+        """Turning a stopped eigenvector costs what its eigenvalue would have gained: −g_ss v_sf d, s stopped, f not.
+
+        The block v_sf raises the stopped eigenvalues by v_sf d v_fs to second order, which the retraction takes away.
+        """
+        if self.eigenvalues is None:
+            return super().bend(x, gradient, slack)
+        bounds = self.eigenvalues
+        values, vectors, *stopped = self._reached(x, -self.gradient(x, gradient), slack, bounds)
+        g = vectors.mT @ sym(gradient) @ vectors
+        gains = [self._metric.gain(bound, values, slack).unsqueeze(-2) for bound in bounds]
+
+        def apply(v: Tensor) -> Tensor:
+            v, total = vectors.mT @ v @ vectors, torch.zeros_like(v)
+            for s, gain in zip(stopped, gains, strict=True):
+                inside, across = s.unsqueeze(-1) & s.unsqueeze(-2), s.unsqueeze(-1) & ~s.unsqueeze(-2)
+                total = total - ((inside * g) @ (across * v)) * gain
+            return self.gradient(x, vectors @ (total + total.mT) @ vectors.mT)
+
+        return apply
 
     @property
     def _metric(self) -> Metric:

@@ -30,6 +30,10 @@ class Metric(ABC):
     @abstractmethod
     def pairwise_sq_dist(self, x: Tensor, y: Tensor) -> Tensor: ...
     @abstractmethod
+    def gain(self, bound: float, values: Tensor, slack: float) -> Tensor:
+        """The d of ``SPD.bend`` for an eigenvalue at ``bound`` next to others."""
+
+    @abstractmethod
     def gradient(self, x: Tensor, euclidean: Tensor) -> Tensor: ...
     @abstractmethod
     def hessian(self, x: Tensor, gradient: Tensor, product: Tensor, v: Tensor) -> Tensor: ...
@@ -68,6 +72,10 @@ class AffineInvariant(Metric):
         x, y = x.unsqueeze(-3), y.unsqueeze(-4)
         log = _log_ratio(_cholesky(x), x, y)
         return linalg.inner(log, log, axes=2)
+
+    def gain(self, bound: float, values: Tensor, slack: float) -> Tensor:
+        """1/(b − λ) by perturbation, and 1/(2λ) by the last term of the retraction."""
+        return 1 / _apart(bound, values, slack) + 1 / (2 * values)
 
     def gradient(self, x: Tensor, euclidean: Tensor) -> Tensor:
         return sym(x @ sym(euclidean) @ x)
@@ -108,6 +116,11 @@ class LogEuclidean(Metric):
         difference = linalg.logm(x).unsqueeze(-3) - linalg.logm(y).unsqueeze(-4)
         return linalg.inner(difference, difference, axes=2)
 
+    def gain(self, bound: float, values: Tensor, slack: float) -> Tensor:
+        """B·log(b/λ) / (b − λ)², by perturbation of the logarithm."""
+        apart = _apart(bound, values, slack)
+        return -bound * torch.log1p(-apart / bound) / apart**2
+
     def gradient(self, x: Tensor, euclidean: Tensor) -> Tensor:
         s = linalg.logm(x)
         return linalg.frechet(s, linalg.frechet(s, sym(euclidean), EXP), EXP)
@@ -120,6 +133,12 @@ class LogEuclidean(Metric):
 
 
 METRICS: dict[str, Metric] = {"affine-invariant": AffineInvariant(), "log-euclidean": LogEuclidean()}
+
+
+def _apart(bound: float, values: Tensor, slack: float) -> Tensor:
+    """b − λ, at least ``slack`` in relative size."""
+    difference = bound - values
+    return torch.where(difference < 0, -1, 1) * difference.abs().clamp(min=slack * bound)
 
 
 def _cholesky(x: Tensor) -> Tensor:

@@ -104,7 +104,7 @@ class State:
 
 # A bound counts as reached at the first relative distance (a clipped eigenvalue comes back with rounding), and as
 # worth following at the second.
-_TIGHT, _LOOSE = 1e-9, 1e-3
+_TIGHT, NEAR_BOUND = 1e-9, 1e-3
 
 
 def reduced_gradient(
@@ -116,7 +116,7 @@ def reduced_gradient(
     ``free``; ``push`` is the plain descent step in the other directions, which the retraction stops at the bound
     (Bertsekas 1982). ``norm`` vanishes at a constrained minimum. Without bounds, free is the gradient and push is 0.
     """
-    tight, face = manifold.face(x, -gradient, _TIGHT), manifold.face(x, -gradient, _LOOSE)
+    tight, face = manifold.face(x, -gradient, _TIGHT), manifold.face(x, -gradient, NEAR_BOUND)
     allowed, free = tight(gradient), face(gradient)
     return face, free, free - allowed, manifold.norm(x, allowed)
 
@@ -141,6 +141,9 @@ class Batch:
         self.shape = tuple(start.shape[: start.ndim - len(manifold.point_shape)])
         if math.prod(self.shape) == 0:
             raise ArgumentError(f"A batch has at least one start, got an empty one of shape {tuple(start.shape)}.")
+        if not all(isinstance(d, Tensor) for d in data):
+            came = ", ".join(type(d).__name__ for d in data)
+            raise ArgumentError(f"Data are tensors, got {came}. Close over what all elements share.")
         if data and any(not self.shape or d.shape[:1] != self.shape[:1] for d in data):
             came = ", ".join(str(tuple(d.shape)) for d in data)
             raise ShapeError(f"Data begin with the first axis of the batch {self.shape}, got {came}.")
@@ -244,7 +247,7 @@ def initial_state(batch: Batch, memory: tuple[Tensor, ...]) -> State:
 
 def check_options(*, tolerance: float, max_iterations: int) -> None:
     """Refuse stopping rules that have no meaning."""
-    if not tolerance >= 0:
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not tolerance >= 0:
         raise ArgumentError(f"tolerance is a number ≥ 0, got {tolerance!r}.")
     if isinstance(max_iterations, bool) or not isinstance(max_iterations, int) or max_iterations < 1:
         raise ArgumentError(f"max_iterations is a whole number of at least 1, got {max_iterations!r}.")

@@ -81,8 +81,8 @@ class _Method(ABC):
         """Parameters of the next round."""
 
     @abstractmethod
-    def settled(self, *parameters: Tensor) -> Tensor:
-        """Whether the merit function is as sharp as it gets, (n,)."""
+    def residual(self, g: Tensor, h: Tensor, *parameters: Tensor) -> Tensor:
+        """How far a minimiser of the merit function is from one of the problem: 0 at a solution, (n,)."""
 
 
 class _AugmentedLagrangian(_Method):
@@ -102,15 +102,16 @@ class _AugmentedLagrangian(_Method):
 
     def tighten(self, g: Tensor, h: Tensor, *parameters: Tensor) -> Parameters:
         lam, gamma, weight, before = parameters
-        rho = weight.unsqueeze(-1)
-        sigma = torch.cat([h.abs(), torch.maximum(-g, -lam / rho).abs()], -1).amax(-1)
+        rho, sigma = weight.unsqueeze(-1), self.residual(g, h, *parameters)
         lam = (lam - rho * g).clamp(0, self.largest)
         gamma = (gamma + rho * h).clamp(-self.largest, self.largest)
         weight = torch.where(sigma <= self.enough * before, weight, (self.grow * weight).clamp(max=self.largest))
         return lam, gamma, weight, sigma
 
-    def settled(self, *parameters: Tensor) -> Tensor:
-        return parameters[2] >= 0
+    def residual(self, g: Tensor, h: Tensor, *parameters: Tensor) -> Tensor:
+        """The violation, and the slack of a constraint whose multiplier pushes all the same."""
+        lam, _, weight, _ = parameters
+        return torch.cat([h.abs(), torch.maximum(-g, -lam / weight.unsqueeze(-1)).abs()], -1).amax(-1)
 
 
 class _ExactPenalty(_Method):
@@ -133,8 +134,9 @@ class _ExactPenalty(_Method):
         violated = violation(g, h) > 2 * width
         return torch.where(violated, self.grow * weight, weight), (self.sharpen * width).clamp(min=self.sharpest)
 
-    def settled(self, *parameters: Tensor) -> Tensor:
-        return parameters[1] <= self.sharpest
+    def residual(self, g: Tensor, h: Tensor, *parameters: Tensor) -> Tensor:
+        """The violation, once the corner is as sharp as it gets."""
+        return torch.where(parameters[1] <= self.sharpest, violation(g, h), math.inf)
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,7 @@ class _Problem:
         )
         g, h = self.constraints(found.point)
         at_rest = (found.point - before).flatten(1).abs().amax(-1) <= self.tolerance
-        good = (violation(g, h) <= self.tolerance) & self.method.settled(*parameters) & (goal <= self.tolerance)
+        good = (self.method.residual(g, h, *parameters) <= self.tolerance) & (goal <= self.tolerance)
         state = state.change(
             x=found.point.unsqueeze(1),
             value=self.batch.value(found.point.unsqueeze(1), ()),

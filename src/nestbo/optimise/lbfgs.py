@@ -149,7 +149,7 @@ class _Problem:
         slack = 4 * torch.finfo(x.dtype).eps * state.value.abs()
         flatter = (value <= state.value + slack) & (end.abs() <= _CURVATURE * slope.abs())
         enough = (value <= state.value + _DECREASE * length * slope) & (value < state.value) | flatter
-        return enough, end < _CURVATURE * slope, y, value, euclidean
+        return enough & value.isfinite(), end < _CURVATURE * slope, y, value, euclidean
 
     def _free(self, x: Tensor, euclidean: Tensor) -> Tensor:
         """The gradient without what presses against bounds."""

@@ -12,6 +12,7 @@ from torch import Tensor
 from nestbo.errors import ArgumentError
 from nestbo.manifolds.base import Manifold
 from nestbo.optimise.batch import (
+    NEAR_BOUND,
     Batch,
     Function,
     Reason,
@@ -29,6 +30,7 @@ Operator = Callable[[Tensor], Tensor]
 
 _ACCEPT = 0.1  # the least ratio of actual to predicted decrease
 _LINEAR, _SUPERLINEAR = 0.1, 1.0  # conjugate gradients end at |r| ≤ |r₀|·min(linear, |r₀|^superlinear)
+_IDLE = 10  # steps that promise no more than rounding, before giving up
 _DIFFERENCE = 2.0**-14  # length of the finite-difference step (Boumal 2015)
 
 
@@ -57,7 +59,7 @@ def trust_region(
     batch = Batch(f, manifold, start, data)
     radius = batch.start.new_full(batch.start.shape[:2], min(batch.limit, manifold.typical_distance) / 8)
     problem = _Problem(batch, constraints, hessian == "exact", tolerance)
-    state = initial_state(batch, (radius,))
+    state = initial_state(batch, (radius, torch.zeros_like(radius)))
     if constraints is not None:
         with torch.no_grad():
             feasible = (constraint_values(batch, constraints, state.x, state.data) >= 0).all(-1)
@@ -78,7 +80,7 @@ class _Problem:
 
     def step(self, state: State) -> State:
         """One iteration of algorithm 2 for every running element."""
-        manifold, (radius,) = self.manifold, state.memory
+        manifold, (radius, _) = self.manifold, state.memory
         linear = self._linearise(state)
         state, hessian, push = self._derive(state, linear)
         eta, h_eta = truncated_cg(manifold, state.x, state.gradient, hessian, radius, state.running, linear)
@@ -102,7 +104,7 @@ class _Problem:
 
     def _update(self, state: State, candidate: Tensor, value: Tensor, predicted: Tensor, length: Tensor) -> State:
         """Move or stay, and resize the region; ``slack`` keeps decreases that are mere rounding from deciding."""
-        (radius,) = state.memory
+        radius, idle = state.memory
         slack = 1e3 * torch.finfo(value.dtype).eps * state.value.abs().clamp(min=1)
         ratio = (state.value - value + slack) / (predicted + slack)
         ratio = torch.where(value.isfinite() & (predicted >= 0), ratio, -torch.inf)
@@ -115,18 +117,17 @@ class _Problem:
             x=torch.where(spread(accept, self.manifold), candidate, state.x),
             value=torch.where(accept, value, state.value),
             iterations=state.iterations + state.running,
-            memory=(radius,),
+            memory=(radius, torch.where(predicted > slack, 0, idle + 1)),
         )
         nowhere = (radius < 1e-14 * self.batch.limit) | (length == 0)
-        return moved.stop(nowhere & ~accept, Reason.STALLED)
+        return moved.stop(nowhere & ~accept | (idle >= _IDLE), Reason.STALLED)
 
     def _derive(self, state: State, linear: Linearised | None) -> tuple[State, Operator, Tensor]:
         """Value, gradient, Hessian and push at the current points; end the elements that have converged."""
         manifold = self.manifold
         leaf, value, euclidean = self.batch.derivatives(state.x, state.data, graph=self.exact)
         flat = euclidean.detach()
-        full = manifold.gradient(state.x, flat)
-        face, gradient, push, norm = reduced_gradient(manifold, state.x, full)
+        face, gradient, push, norm = reduced_gradient(manifold, state.x, manifold.gradient(state.x, flat))
         if linear is not None:
             bounds, along = face, linear.face(-gradient)
             face, gradient = lambda v: along(bounds(v)), along(gradient)
@@ -147,13 +148,11 @@ class _Problem:
         def differences(v: Tensor) -> Tensor:
             length = manifold.norm(state.x, v)
             h = spread(_DIFFERENCE / torch.where(length > 0, length, 1), manifold)
-            y = manifold.retract(state.x, h * v)
-            _, _, there = self.batch.derivatives(y, state.data)
-            change = manifold.transport(y, state.x, manifold.gradient(y, there)) - full
-            return manifold.to_tangent(state.x, change / h)
+            _, _, there = self.batch.derivatives(manifold.retract(state.x, h * v), state.data)
+            return manifold.hessian(state.x, flat, (there - flat) / h, v)
 
-        operator = exact if self.exact else differences
-        return state, lambda v: face(operator(v)), push
+        operator, bend = exact if self.exact else differences, manifold.bend(state.x, flat, NEAR_BOUND)
+        return state, lambda v: face(operator(v) + bend(v)), push
 
 
 def truncated_cg(
