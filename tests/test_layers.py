@@ -24,7 +24,8 @@ LAYERS = (
     ("strategies",),
     ("study",),
     ("plots", "experiment"),
-    ("bridges", "botorch", "optuna", "cli", "testing", "__main__"),
+    ("bridges", "cli", "testing"),
+    ("botorch", "optuna", "__main__"),
     ("__init__",),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -88,7 +88,7 @@ class _Method(ABC):
 class _AugmentedLagrangian(_Method):
     """½ρ Σ (h + γ/ρ)² + ½ρ Σ max(0, λ/ρ − g)²; parameters λ, γ, ρ and the last round's violation."""
 
-    grow, enough, largest = 1 / 0.3, 0.8, 1e8
+    grow, enough, largest = 1 / 0.3, 0.25, 1e8
 
     def begin(self, g: Tensor, h: Tensor) -> Parameters:
         weight = torch.ones_like(g[:, 0]) if g.shape[1] else torch.ones_like(h[:, 0])

@@ -92,7 +92,8 @@ class _Problem:
         slope, steepest = manifold.inner(x, gradient, newton), manifold.inner(x, gradient, gradient)
         poor = ~(slope < -1e-10 * manifold.norm(x, newton) * steepest.sqrt())
         first = poor | (state.memory[2] == 0).all(-1)
-        longest = torch.where(first, 0.1 * manifold.typical_distance, math.inf).clamp(max=0.5 * manifold.reach)
+        size = manifold.typical_distance if manifold.bounded else math.inf
+        longest = torch.where(first, 0.1 * manifold.typical_distance, size).clamp(max=0.5 * manifold.reach)
         direction = torch.where(spread(poor, manifold), -gradient, newton) + push
         direction = shortened(manifold, x, direction, longest)
         return direction, manifold.inner(x, gradient, face(direction))
@@ -127,15 +128,15 @@ class _Problem:
             rows = open_.any(1).nonzero().squeeze(1)
             if not len(rows):
                 break
-            trial = self._try(state.rows(rows), direction[rows], slope[rows], length[rows])
-            enough, steep, *found = trial
+            enough, steep, *found = self._try(state.rows(rows), direction[rows], slope[rows], length[rows])
+            steep &= (length < furthest)[rows] & (found[1] < best[2][rows])
             for kept, new in zip(best, (length[rows], *found), strict=True):
                 take = enough & open_[rows]
                 kept[rows] = torch.where(spread(take, manifold) if new.ndim > 2 else take, new, kept[rows])
             low[rows] = torch.where(enough, length[rows], low[rows])
             high[rows] = torch.where(enough, high[rows], length[rows])
             open_ = open_.clone()
-            open_[rows] &= ~enough | steep & (length < furthest)[rows]
+            open_[rows] &= ~enough | steep
             length = torch.where(open_, torch.where(high.isfinite(), (low + high) / 2, 2 * low), length)
         return best
 
@@ -146,7 +147,7 @@ class _Problem:
         _, value, euclidean = self.batch.derivatives(y, state.data)
         end = manifold.inner(y, self._free(y, euclidean), manifold.transport(x, y, direction))
         # Where values differ by rounding only, a flatter slope is the decrease (Hager and Zhang 2005).
-        slack = 4 * torch.finfo(x.dtype).eps * state.value.abs()
+        slack = 100 * torch.finfo(x.dtype).eps * state.value.abs()
         flatter = (value <= state.value + slack) & (end.abs() <= _CURVATURE * slope.abs())
         enough = (value <= state.value + _DECREASE * length * slope) & (value < state.value) | flatter
         return enough & value.isfinite(), end < _CURVATURE * slope, y, value, euclidean
