@@ -30,7 +30,7 @@ _FIT_ITERATIONS = 40
 _FIT_TOLERANCE = 1e-3
 
 
-class GP(Model):
+class GP(Model):  # type: ignore[misc]
     """A Gaussian process posterior, in the units of its training values.
 
     kernel, x (*runs, n, *point), z (*runs, n), length scales (*runs, scales), and per run the mean, the variance of the

@@ -1,6 +1,6 @@
-"""Lower bounds β_min of the geodesic Gaussian, as published with GaBO and HD-GaBO; ``benchmarks/beta_min.py`` checks them.
+"""Lower bounds β_min of the geodesic Gaussian, as published with GaBO and HD-GaBO.
 
-On SPD(3) the published value lies below that of SPD(5); it is kept as it is.
+``benchmarks/beta_min.py`` sets them beside our own. On SPD(3) the published value lies below that of SPD(5), as it is.
 """
 
 BETA_MIN = {

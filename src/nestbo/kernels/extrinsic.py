@@ -1,13 +1,13 @@
 """Kernels of the straight distance in an embedding: positive definite at every length scale.
 
-Sphere and Stiefel matrices are used as they are (the chordal distance), subspaces through their projectors, SPD matrices
-through their logarithms (the log-Euclidean distance), flat spaces as vectors.
+Points of spheres and Stiefel manifolds are used as they are (the chordal distance), subspaces through their projectors,
+SPD matrices through their logarithms (the log-Euclidean distance), boxes scaled to the unit cube.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from abc import abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,14 +19,17 @@ from nestbo.kernels.base import ManifoldKernel
 class _Extrinsic(ManifoldKernel):
     """A radial profile of the distance between ``space.embed`` of two points."""
 
-    profile: ClassVar[Callable[[Tensor], Tensor]]
+    @staticmethod
+    @abstractmethod
+    def profile(q: Tensor) -> Tensor:
+        """The correlation at (distance / length scale)² = q."""
 
     def statistic(self, x: Tensor, y: Tensor) -> Tensor:
         x, y = self.space.embed(x), self.space.embed(y)
         return squared_distances(x, y).unsqueeze(-1)
 
     def correlate(self, statistic: Tensor, lengthscale: Tensor) -> Tensor:
-        return type(self).profile((statistic / lengthscale**2).squeeze(-1))
+        return self.profile((statistic / lengthscale**2).squeeze(-1))
 
 
 class Gaussian(_Extrinsic):
@@ -60,7 +63,7 @@ def squared_distances(x: Tensor, y: Tensor) -> Tensor:
 
 
 class _SquaredDistances(torch.autograd.Function):
-    """Differences forward, so that close points keep their digits; matrix products backward, which need no cancelling."""
+    """Differences forward, so that close points keep their digits; matrix products backward."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:

@@ -27,12 +27,11 @@ class GeodesicGaussian(ManifoldKernel):
     tolerance = 1e-4
 
     @classmethod
-    def bounds_of(cls, space: Manifold, beta_min: float | None = None) -> tuple[float, float]:
-        """β_min is that of the table, which holds the published values, unless given."""
-        if beta_min is None:
-            beta_min = _tabulated(space)
+    def bounds_of(cls, space: Manifold, **options: Any) -> tuple[float, float]:
+        """``beta_min`` is that of the table, which holds the published values, unless given."""
+        beta = options.get("beta_min") or _tabulated(space)
         low, _ = super().bounds_of(space)
-        return low, 1 / math.sqrt(2 * beta_min)
+        return low, 1 / math.sqrt(2 * beta)
 
     def statistic(self, x: Tensor, y: Tensor) -> Tensor:
         return self.space.pairwise_sq_dist(x, y).unsqueeze(-1)
@@ -79,13 +78,13 @@ def beta_min(space: Manifold, n: int = 500, tolerance: float = 1e-6, *, rng: tor
 
 
 def _tabulated(space: Manifold) -> float:
-    """The tabulated value of a sphere or affine-invariant SPD matrices; between two entries, that of the smaller one."""
+    """The tabulated value for a sphere or affine-invariant SPD matrices; between two entries, that of the smaller."""
     if isinstance(space, SPD) and space.metric == "log-euclidean":
         return 1e-3  # a flat metric: every β is valid
     family = {"Sphere": "sphere", "SPD": "spd"}.get(type(space).__name__)
     if family is None or not isinstance(space, Sphere | SPD):
         raise ArgumentError(
-            f"The geodesic Gaussian has tabulated bounds for Sphere and SPD, got {space}. Pass beta_min=beta_min(space)."
+            f"The geodesic Gaussian has bounds for Sphere and SPD in its table, got {space}. Pass beta_min=…."
         )
     known = [n for n in BETA_MIN[family] if n <= space.n]
     return BETA_MIN[family][max(known)] if known else 10.0

@@ -1,8 +1,9 @@
 """Heat and Matérn kernels on the sphere, as Gegenbauer series: positive definite at every length scale.
 
-k(x, y) = Σ w_n P_n(⟨x, y⟩) / Σ w_n, where P_n is the Gegenbauer polynomial of degree n with P_n(1) = 1 and w_n the number of
-spherical harmonics of degree n times the spectral density at the eigenvalue n(n + d − 1) of the Laplacian (Borovitskiy et
-al. 2020). Truncation leaves a positive definite kernel; weights are formed in log space, so that S^500 does not overflow.
+k(x, y) = Σ w_n P_n(⟨x, y⟩) / Σ w_n, where P_n is the Gegenbauer polynomial of degree n with P_n(1) = 1 and w_n the
+number of spherical harmonics of degree n times the spectral density at the eigenvalue n(n + d − 1) of the Laplacian
+(Borovitskiy et al. 2020). Truncation leaves a positive definite kernel; weights are formed in log space, so that S^500
+does not overflow.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from torch import Tensor
 
 from nestbo.errors import ArgumentError
 from nestbo.kernels.base import ManifoldKernel
-from nestbo.linalg import inner
 from nestbo.manifolds import Manifold, Sphere
 
 _MAX_DEGREE = 512

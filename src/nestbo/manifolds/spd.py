@@ -128,8 +128,18 @@ class SPD(Manifold):
     def _reached(
         self, x: Tensor, descent: Tensor, slack: float, bounds: tuple[float, float]
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Eigenvalues and vectors, and which of them ``descent`` would push past the lower and the upper bound."""
+        """Eigenvalues and vectors, and which of them ``descent`` would push past the lower and the upper bound.
+
+        Among several eigenvalues at one bound, the vectors are those that ``descent`` does not mix.
+        """
         values, vectors = linalg.eigh(x)
+        low, high = values <= bounds[0] * (1 + slack), values >= bounds[1] * (1 - slack)
+        push = vectors.mT @ descent @ vectors
+        together = low.unsqueeze(-1) & low.unsqueeze(-2) | high.unsqueeze(-1) & high.unsqueeze(-2)
+        # Other eigenvectors keep to themselves, told apart by large distinct entries.
+        apart = push.abs().amax((-1, -2)).unsqueeze(-1) * torch.arange(2, self.n + 2, device=x.device)
+        _, turn = linalg.eigh(torch.where(together, push, 0) + torch.diag_embed(torch.where(low | high, 0, apart)))
+        values, vectors = (turn.mT @ (values.unsqueeze(-1) * turn)).diagonal(dim1=-2, dim2=-1), vectors @ turn
         push = (vectors.mT @ descent @ vectors).diagonal(dim1=-2, dim2=-1)
         bottom = (values <= bounds[0] * (1 + slack)) & (push < 0)
         return values, vectors, bottom, (values >= bounds[1] * (1 - slack)) & (push > 0)

@@ -113,12 +113,15 @@ def reduced_gradient(
     """How a gradient meets the bounds of its space: (face, free, push, norm).
 
     Newton-like steps stay in the ``face`` of the bounds that are near and would be crossed, where the gradient is
-    ``free``; ``push`` is the plain descent step in the other directions, which the retraction stops at the bound
+    ``free``; ``push`` is a short plain descent step in the other directions, which the retraction stops at the bound
     (Bertsekas 1982). ``norm`` vanishes at a constrained minimum. Without bounds, free is the gradient and push is 0.
     """
+    if not manifold.bounded:
+        return lambda v: v, gradient, torch.zeros_like(gradient), manifold.norm(x, gradient)
     tight, face = manifold.face(x, -gradient, _TIGHT), manifold.face(x, -gradient, NEAR_BOUND)
-    allowed, free = tight(gradient), face(gradient)
-    return face, free, free - allowed, manifold.norm(x, allowed)
+    free, norm = face(gradient), manifold.norm(x, tight(gradient))
+    far_enough = torch.full_like(norm, 10 * NEAR_BOUND * manifold.typical_distance)
+    return face, free, shortened(manifold, x, free - gradient, far_enough), norm
 
 
 def shortened(manifold: Manifold, x: Tensor, v: Tensor, longest: Tensor) -> Tensor:

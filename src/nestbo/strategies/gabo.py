@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -25,8 +26,8 @@ _POOL = 256
 class GaBO(Strategy):
     """Fit a Gaussian process on the manifold, maximise an acquisition function there, evaluate, repeat.
 
-    The first ``initial`` points are random. ``kernel``, ``acquisition``, ``outputs`` and ``optimiser`` are names from the
-    registries of these; ``priors`` makes the fit maximum a posteriori instead of maximum likelihood.
+    The first ``initial`` points are random. ``kernel``, ``acquisition``, ``outputs`` and ``optimiser`` are names from
+    the registries of these; ``priors`` makes the fit maximum a posteriori instead of maximum likelihood.
     """
 
     kernel: str = "matern52"
@@ -38,7 +39,12 @@ class GaBO(Strategy):
 
     def __post_init__(self) -> None:
         check_size("The number of initial points", self.initial)
-        choices = {"kernel": KERNELS, "acquisition": ACQUISITIONS, "outputs": OUTPUTS, "optimiser": OPTIMISERS}
+        choices: dict[str, Collection[str]] = {
+            "kernel": KERNELS,
+            "acquisition": ACQUISITIONS,
+            "outputs": OUTPUTS,
+            "optimiser": OPTIMISERS,
+        }
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise ArgumentError(f"{name} is one of {', '.join(known)}, got {getattr(self, name)!r}.")

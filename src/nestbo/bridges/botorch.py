@@ -1,0 +1,92 @@
+"""BoTorch's own ``optimize_acqf`` over any nestbo manifold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from botorch.acquisition import AcquisitionFunction
+from botorch.optim import optimize_acqf as stock_optimize_acqf
+from torch import Tensor
+
+from nestbo.manifolds import Manifold, Product
+from nestbo.optimise import Result, lbfgs
+
+# optimize_acqf wants box bounds, which mean nothing on a manifold: no coordinate of a point ever comes near these.
+_ANYWHERE = 1e10
+
+
+def ic_generator(space: Manifold) -> Callable[..., Tensor]:
+    """Initial conditions for ``optimize_acqf(…, ic_generator=…)``: the best of ``raw_samples`` random points.
+
+    The draws come from a generator seeded with ``options={"seed": …}``, or 0.
+    """
+
+    def generate(
+        acq_function: AcquisitionFunction,
+        bounds: Tensor,
+        q: int,
+        num_restarts: int,
+        raw_samples: int | None = None,
+        options: dict[str, Any] | None = None,
+        **_: Any,
+    ) -> Tensor:
+        rng = torch.Generator().manual_seed((options or {}).get("seed", 0))
+        drawn = space.random(raw_samples or 16 * num_restarts, q, rng=rng).to(bounds.device)
+        flat = drawn.flatten(2) if len(space.point_shape) > 1 else drawn
+        with torch.no_grad():
+            worth = acq_function(flat).nan_to_num(nan=-torch.inf)
+        return flat[worth.topk(min(num_restarts, len(flat))).indices]
+
+    return generate
+
+
+def gen_candidates(
+    space: Manifold, *, optimiser: Callable[..., Result] = lbfgs, max_iterations: int = 100
+) -> Callable[..., tuple[Tensor, Tensor]]:
+    """Refinement for ``optimize_acqf(…, gen_candidates=…)``: q points are one point of the product of q spaces."""
+
+    def generate(
+        initial_conditions: Tensor, acquisition_function: AcquisitionFunction, *_: Any, **__: Any
+    ) -> tuple[Tensor, Tensor]:
+        q, size = initial_conditions.shape[-2:]
+        joint = Product(*[space] * q)
+        loss = lambda x: -acquisition_function(x.unflatten(-1, (q, size)))
+        found = optimiser(loss, joint, initial_conditions.flatten(-2), tolerance=1e-5, max_iterations=max_iterations)
+        return found.point.unflatten(-1, (q, size)), -found.value
+
+    return generate
+
+
+def optimize_acqf(
+    acq_function: AcquisitionFunction,
+    space: Manifold,
+    *,
+    q: int = 1,
+    num_restarts: int = 8,
+    raw_samples: int = 256,
+    sequential: bool = False,
+    seed: int = 0,
+) -> tuple[Tensor, Tensor]:
+    """Stock ``optimize_acqf`` over a manifold: q points flattened to vectors, (q, size), and their value.
+
+    Sequential and joint optimisation of q > 1 both work; ``x.unflatten(-1, space.point_shape)`` gives the points back.
+    """
+    size = Product(space).point_shape[0]
+    bounds = torch.tensor([[-_ANYWHERE], [_ANYWHERE]], dtype=torch.float64).expand(2, size)
+    points, value = stock_optimize_acqf(
+        acq_function,
+        bounds,
+        q,
+        num_restarts,
+        raw_samples,
+        options={"seed": seed},
+        ic_generator=ic_generator(space),
+        gen_candidates=gen_candidates(space),
+        sequential=sequential,
+    )
+    return points, value
+
+
+__all__ = ["gen_candidates", "ic_generator", "optimize_acqf"]

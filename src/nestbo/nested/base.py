@@ -1,0 +1,43 @@
+"""What a nested mapping can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from nestbo.manifolds import Manifold
+
+
+class NestedMapping(ABC):
+    """A projection from a manifold onto a smaller one of the same kind, with a right inverse.
+
+    ``basis`` is the orthonormal matrix W; mappings are immutable. ``project(lift(z)) == z`` by construction.
+    """
+
+    basis: Tensor
+
+    @property
+    @abstractmethod
+    def ambient(self) -> Manifold:
+        """The large manifold."""
+
+    @property
+    @abstractmethod
+    def latent(self) -> Manifold:
+        """The small manifold."""
+
+    @classmethod
+    @abstractmethod
+    def random(cls, ambient: Manifold, latent: Manifold, rng: torch.Generator) -> Self:
+        """A mapping with a Haar-random basis."""
+
+    @abstractmethod
+    def project(self, x: Tensor) -> Tensor:
+        """From the large manifold to the small one; differentiable in x and in the basis."""
+
+    @abstractmethod
+    def lift(self, z: Tensor) -> Tensor:
+        """One point of the large manifold that projects to z."""

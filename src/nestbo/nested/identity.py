@@ -1,0 +1,40 @@
+"""No nesting: the space itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from nestbo.errors import ArgumentError
+from nestbo.manifolds import Manifold
+from nestbo.nested.base import NestedMapping
+
+
+@dataclass(frozen=True, eq=False)
+class Identity(NestedMapping):
+    """The mapping of a space to itself."""
+
+    space: Manifold
+
+    @property
+    def ambient(self) -> Manifold:
+        return self.space
+
+    @property
+    def latent(self) -> Manifold:
+        return self.space
+
+    @classmethod
+    def random(cls, ambient: Manifold, latent: Manifold, rng: torch.Generator) -> Self:
+        if ambient != latent:
+            raise ArgumentError(f"The identity maps a space to itself, got {ambient} to {latent}.")
+        return cls(ambient)
+
+    def project(self, x: Tensor) -> Tensor:
+        return x
+
+    def lift(self, z: Tensor) -> Tensor:
+        return z

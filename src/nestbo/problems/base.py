@@ -1,0 +1,83 @@
+"""A benchmark problem: a function on a manifold, perhaps hidden behind a random nested projection."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nestbo.errors import ArgumentError
+from nestbo.manifolds import SPD, Manifold, Sphere
+from nestbo.nested import MAPPINGS, Identity, NestedMapping
+from nestbo.problems.coordinates import coordinates, from_coordinates
+from nestbo.problems.functions import PROBLEMS, Function
+from nestbo.problems.optima import OPTIMA
+from nestbo.problems.search import search
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """y = f(coordinates(mapping.project(x))), to be minimised over ``space``."""
+
+    name: str
+    space: Manifold
+    mapping: NestedMapping
+    function: Function
+
+    def objective(self, x: Tensor) -> Tensor:
+        """Values (*batch) at points (*batch, *point); finite everywhere."""
+        return self.function.value(coordinates(self.mapping.latent, self.mapping.project(x)))
+
+    @cached_property
+    def _optimum(self) -> tuple[float, bool, tuple[float, ...]]:
+        """Stored, or found by the search for a space that is not tabulated."""
+        stored = OPTIMA.get((self.name, self.mapping.latent.specification))
+        if stored is not None:
+            return stored
+        value, t, attained = search(self.function, self.mapping.latent)
+        return value, attained, tuple(t)
+
+    @property
+    def optimal_value(self) -> float:
+        """The infimum over the feasible domain."""
+        return self._optimum[0]
+
+    @property
+    def optimum(self) -> Tensor | None:
+        """A point at which the optimal value is attained, or None where it is approached only."""
+        _, attained, t = self._optimum
+        if not attained:
+            return None
+        z = from_coordinates(self.mapping.latent, torch.tensor(t, dtype=torch.float64))
+        return self.mapping.lift(self.mapping.latent.project(z))
+
+
+def problem(name: str, space: Manifold, *, latent_dim: int | None = None, seed: int | None = None) -> Problem:
+    """A registered problem on a Sphere or on SPD matrices.
+
+    With ``latent_dim`` the function lives on the small manifold of that size, behind a projection drawn from ``seed``:
+    ``problem("product-of-sines", Sphere(50), latent_dim=5, seed=7)``.
+    """
+    if name not in PROBLEMS:
+        near = difflib.get_close_matches(str(name), PROBLEMS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ArgumentError(f"Wanted a problem ({', '.join(sorted(PROBLEMS))}), got {name!r}.{hint}")
+    if not isinstance(space, Sphere | SPD):
+        raise ArgumentError(f"Benchmark problems live on a Sphere or on SPD matrices, got {space}.")
+    if latent_dim is None:
+        return Problem(name, space, Identity(space), PROBLEMS[name])
+    if seed is None:
+        raise ArgumentError("A hidden problem draws its projection from a seed, got none. Pass seed=0, say.")
+    latent = _smaller(space, latent_dim)
+    mapping = MAPPINGS[type(space).__name__.lower()].random(space, latent, torch.Generator().manual_seed(seed))
+    return Problem(name, space, mapping, PROBLEMS[name])
+
+
+def _smaller(space: Sphere | SPD, latent_dim: Any) -> Manifold:
+    if isinstance(latent_dim, bool) or not isinstance(latent_dim, int) or not 1 <= latent_dim <= space.n:
+        raise ArgumentError(f"latent_dim of {space} is a whole number from 1 to {space.n}, got {latent_dim!r}.")
+    return replace(space, n=latent_dim)

@@ -1,0 +1,3 @@
+"""Optimal values."""
+
+OPTIMA: dict[tuple[str, str], tuple[float, bool, tuple[float, ...]]] = {}
