@@ -19,7 +19,7 @@ _CALIBRATION_PAIRS = 200
 _MEDIANS: dict[Any, float] = {}
 
 
-class ManifoldKernel(Kernel):
+class ManifoldKernel(Kernel):  # type: ignore[misc]
     """A correlation function k(x, y) on a manifold, with k(x, x) = 1 and one length scale (a product has several).
 
     It works in two steps, because a fit of the length scale alone needs the first only once: ``statistic`` is what the

@@ -22,12 +22,13 @@ class ProductKernel(ManifoldKernel):
             raise ArgumentError(f"{space} takes {len(space.factors)} kernels, one for each factor, got {len(parts)}.")
         low, high = (torch.cat(bounds) for bounds in zip(*(part.lengthscale_bounds for part in parts), strict=True))
         self._begin(space, low, high)
+        self.split = space.split
         object.__setattr__(self, "parts", tuple(parts))  # values only: the length scales are this kernel's own
         medians = torch.cat([part.median_lengthscale for part in parts])
         self._centre(torch.clamp(medians * len(parts) ** 0.5, low, high))
 
     def statistic(self, x: Tensor, y: Tensor) -> Tensor:
-        pairs = zip(self.parts, self.space.split(x), self.space.split(y), strict=True)
+        pairs = zip(self.parts, self.split(x), self.split(y), strict=True)
         return torch.cat([part.statistic(a, b) for part, a, b in pairs], -1)
 
     def correlate(self, statistic: Tensor, lengthscale: Tensor) -> Tensor:
