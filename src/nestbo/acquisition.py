@@ -37,7 +37,7 @@ Build = Callable[[GP, Tensor, Tensor | None, int], AcquisitionFunction]
 def log_expected_improvement(gp: GP, best: Tensor, pending: Tensor | None, seed: int) -> AcquisitionFunction:
     """LogEI (Ament et al. 2023): expected improvement that keeps its gradient where it is tiny."""
     if pending is None:
-        return LogExpectedImprovement(gp, best_f=best, maximize=False)
+        return LogExpectedImprovement(gp, best_f=best.unsqueeze(-1), maximize=False)
     return qLogExpectedImprovement(gp, -best, sampler=_sampler(seed), objective=_NEGATE, X_pending=pending)
 
 
@@ -46,7 +46,7 @@ def expected_improvement(gp: GP, best: Tensor, pending: Tensor | None, seed: int
     with warnings.catch_warnings():  # BoTorch advises LogEI, our default; who asks for this one wants the paper's
         warnings.simplefilter("ignore", NumericsWarning)
         if pending is None:
-            return ExpectedImprovement(gp, best_f=best, maximize=False)
+            return ExpectedImprovement(gp, best_f=best.unsqueeze(-1), maximize=False)
         return qExpectedImprovement(gp, -best, sampler=_sampler(seed), objective=_NEGATE, X_pending=pending)
 
 

@@ -1,8 +1,4 @@
-"""The laws that a manifold must obey, shipped for people who write one of their own.
-
-Each takes a manifold and a ``torch.Generator`` and raises ``AssertionError`` with a sentence on failure:
-``for law in MANIFOLD_LAWS: law(MyManifold(3), rng)``. Registering a manifold runs them on its ``samples()``.
-"""
+"""The laws of manifolds."""
 
 from __future__ import annotations
 
@@ -13,16 +9,7 @@ from torch import Tensor
 
 from nestbo.linalg import inner
 from nestbo.manifolds import Grassmann, Manifold, space
-
-
-def _require(holds: bool | Tensor, sentence: str) -> None:
-    if not bool(torch.as_tensor(holds).all()):
-        raise AssertionError(sentence)
-
-
-def _close(a: Tensor, b: Tensor, sentence: str, tolerance: float = 1e-8) -> None:
-    error = (a - b).abs().max().item()
-    _require(bool(error <= tolerance), f"{sentence} (off by {error:.2e})")
+from nestbo.testing.assertions import close, require
 
 
 def nearby(manifold: Manifold, x: Tensor, rng: torch.Generator, fraction: float = 0.45) -> Tensor:
@@ -39,7 +26,7 @@ def _as_vectors(manifold: Manifold, x: Tensor) -> Tensor:
 def points_lie_on_it(manifold: Manifold, rng: torch.Generator) -> None:
     """Random and projected points satisfy the membership check."""
     x = manifold.random(4, 3, rng=rng)
-    _require(x.shape == (4, 3, *manifold.point_shape), f"{manifold}: random points have the wrong shape {x.shape}")
+    require(x.shape == (4, 3, *manifold.point_shape), f"{manifold}: random points have the wrong shape {x.shape}")
     manifold.check(x, 1e-10)
     manifold.check(manifold.project(torch.randn(x.shape, generator=rng, dtype=x.dtype)), 1e-10)
 
@@ -47,9 +34,9 @@ def points_lie_on_it(manifold: Manifold, rng: torch.Generator) -> None:
 def projections_are_idempotent(manifold: Manifold, rng: torch.Generator) -> None:
     """Project and to_tangent change nothing the second time."""
     x = manifold.random(5, rng=rng)
-    _close(manifold.project(x), x, f"{manifold}: project moves a point of the manifold")
+    close(manifold.project(x), x, f"{manifold}: project moves a point of the manifold")
     v = manifold.to_tangent(x, torch.randn(x.shape, generator=rng, dtype=x.dtype))
-    _close(manifold.to_tangent(x, v), v, f"{manifold}: to_tangent moves a tangent vector")
+    close(manifold.to_tangent(x, v), v, f"{manifold}: to_tangent moves a tangent vector")
 
 
 def exp_and_log_are_inverse(manifold: Manifold, rng: torch.Generator) -> None:
@@ -57,9 +44,9 @@ def exp_and_log_are_inverse(manifold: Manifold, rng: torch.Generator) -> None:
     x = manifold.random(5, rng=rng)
     v = 0.45 * min(manifold.reach, manifold.typical_distance) * manifold.random_tangent(x, rng)
     y = manifold.exp(x, v)
-    _close(manifold.exp(x, torch.zeros_like(x)), x, f"{manifold}: exp(x, 0) is not x")
-    _close(manifold.dist(manifold.exp(x, manifold.log(x, y)), y), torch.zeros(5), f"{manifold}: exp(x, log(x, y)) ≠ y")
-    _close(manifold.log(x, y), v, f"{manifold}: log(x, exp(x, v)) ≠ v")
+    close(manifold.exp(x, torch.zeros_like(x)), x, f"{manifold}: exp(x, 0) is not x")
+    close(manifold.dist(manifold.exp(x, manifold.log(x, y)), y), torch.zeros(5), f"{manifold}: exp(x, log(x, y)) ≠ y")
+    close(manifold.log(x, y), v, f"{manifold}: log(x, exp(x, v)) ≠ v")
 
 
 def distance_is_a_metric(manifold: Manifold, rng: torch.Generator) -> None:
@@ -67,13 +54,13 @@ def distance_is_a_metric(manifold: Manifold, rng: torch.Generator) -> None:
     x = manifold.random(5, rng=rng)
     y, z = nearby(manifold, x, rng), nearby(manifold, x, rng)
     d = manifold.dist(x, y)
-    _close(d, manifold.norm(x, manifold.log(x, y)), f"{manifold}: dist is not the norm of log")
-    _close(d, manifold.dist(y, x), f"{manifold}: dist is not symmetric")
-    _close(d**2, manifold.sq_dist(x, y), f"{manifold}: sq_dist is not the square of dist")
-    _require(manifold.dist(x, x) == 0, f"{manifold}: dist(x, x) is not exactly 0")
-    _require(d + manifold.dist(y, z) >= manifold.dist(x, z) - 1e-9, f"{manifold}: the triangle inequality fails")
+    close(d, manifold.norm(x, manifold.log(x, y)), f"{manifold}: dist is not the norm of log")
+    close(d, manifold.dist(y, x), f"{manifold}: dist is not symmetric")
+    close(d**2, manifold.sq_dist(x, y), f"{manifold}: sq_dist is not the square of dist")
+    require(manifold.dist(x, x) == 0, f"{manifold}: dist(x, x) is not exactly 0")
+    require(d + manifold.dist(y, z) >= manifold.dist(x, z) - 1e-9, f"{manifold}: the triangle inequality fails")
     pairs = manifold.pairwise_dist(x[:1], torch.stack([y[0], z[0]]))
-    _close(pairs[0], torch.stack([d[0], manifold.dist(x[0], z[0])]), f"{manifold}: pairwise_dist disagrees with dist")
+    close(pairs[0], torch.stack([d[0], manifold.dist(x[0], z[0])]), f"{manifold}: pairwise_dist disagrees with dist")
 
 
 def squared_distance_has_unit_hessian(manifold: Manifold, rng: torch.Generator) -> None:
@@ -81,8 +68,8 @@ def squared_distance_has_unit_hessian(manifold: Manifold, rng: torch.Generator) 
     y = manifold.random(3, rng=rng)
     v = manifold.random_tangent(y, rng)
     _, gradient, hessian = _derivatives(manifold, lambda x: manifold.sq_dist(x, y) / 2, y, v)
-    _close(gradient, torch.zeros_like(y), f"{manifold}: the gradient of ½d² at 0 is not 0")
-    _close(hessian, v, f"{manifold}: the Hessian of ½d² at 0 is not the identity")
+    close(gradient, torch.zeros_like(y), f"{manifold}: the gradient of ½d² at 0 is not 0")
+    close(hessian, v, f"{manifold}: the Hessian of ½d² at 0 is not the identity")
 
 
 def batches_agree_with_single_points(manifold: Manifold, rng: torch.Generator) -> None:
@@ -91,7 +78,7 @@ def batches_agree_with_single_points(manifold: Manifold, rng: torch.Generator) -
     y = nearby(manifold, x, rng)
     for operation in (manifold.log, manifold.dist, manifold.sq_dist, manifold.to_tangent):
         each = torch.stack([operation(a, b) for a, b in zip(x, y, strict=True)])
-        _close(operation(x, y), each, f"{manifold}: {operation.__name__} of a batch differs from that of its elements")
+        close(operation(x, y), each, f"{manifold}: {operation.__name__} of a batch differs from that of its elements")
 
 
 def transport_keeps_tangency(manifold: Manifold, rng: torch.Generator) -> None:
@@ -100,10 +87,10 @@ def transport_keeps_tangency(manifold: Manifold, rng: torch.Generator) -> None:
     y = nearby(manifold, x, rng)
     u, v = manifold.random_tangent(x, rng), manifold.random_tangent(x, rng)
     w = manifold.transport(x, y, u)
-    _close(manifold.to_tangent(y, w), w, f"{manifold}: a transported vector is not tangent")
-    _close(manifold.transport(x, x, v), v, f"{manifold}: transport from x to x changes a vector")
+    close(manifold.to_tangent(y, w), w, f"{manifold}: a transported vector is not tangent")
+    close(manifold.transport(x, x, v), v, f"{manifold}: transport from x to x changes a vector")
     both = manifold.transport(x, y, 2 * u - v)
-    _close(both, 2 * w - manifold.transport(x, y, v), f"{manifold}: transport is not linear")
+    close(both, 2 * w - manifold.transport(x, y, v), f"{manifold}: transport is not linear")
 
 
 def retraction_is_second_order(manifold: Manifold, rng: torch.Generator) -> None:
@@ -114,7 +101,7 @@ def retraction_is_second_order(manifold: Manifold, rng: torch.Generator) -> None
     tv = _as_vectors(manifold, t) * v
     gap = manifold.dist(manifold.retract(x, tv), manifold.exp(x, tv))
     exact = gap[0] < 1e-10
-    _require(exact | (gap[0] / gap[1] > 6), f"{manifold}: retract does not agree with exp to second order ({gap})")
+    require(exact | (gap[0] / gap[1] > 6), f"{manifold}: retract does not agree with exp to second order ({gap})")
 
 
 def derivatives_have_taylor_slopes(manifold: Manifold, rng: torch.Generator) -> None:
@@ -124,13 +111,13 @@ def derivatives_have_taylor_slopes(manifold: Manifold, rng: torch.Generator) -> 
     f = _smooth_function(manifold, rng)
     value, gradient, hv = _derivatives(manifold, f, x, v)
     _, _, hu = _derivatives(manifold, f, x, u)
-    _close(manifold.inner(x, hv, u), manifold.inner(x, hu, v), f"{manifold}: the Hessian is not symmetric")
+    close(manifold.inner(x, hv, u), manifold.inner(x, hu, v), f"{manifold}: the Hessian is not symmetric")
     slope, curvature = manifold.inner(x, gradient, v), manifold.inner(x, hv, v)
     t = torch.tensor([2e-3, 1e-3], dtype=x.dtype)[:, None]
     model = value + t * slope + t**2 / 2 * curvature
     gap = (f(manifold.exp(x, _as_vectors(manifold, t) * v)) - model).abs()
     scale = 1 + value.abs() + slope.abs() + curvature.abs()
-    _require(
+    require(
         (gap[0] / scale < 1e-11) | (gap[0] / gap[1] > 6), f"{manifold}: gradient or Hessian is wrong (slopes {gap})"
     )
 
@@ -138,7 +125,7 @@ def derivatives_have_taylor_slopes(manifold: Manifold, rng: torch.Generator) -> 
 def specification_round_trips(manifold: Manifold, rng: torch.Generator) -> None:
     """The text form of a registered manifold gives the same manifold back."""
     del rng
-    _require(space(manifold.specification) == manifold, f"{manifold}: {manifold.specification!r} reads back otherwise")
+    require(space(manifold.specification) == manifold, f"{manifold}: {manifold.specification!r} reads back otherwise")
 
 
 def _interior(manifold: Manifold, rng: torch.Generator) -> Tensor:

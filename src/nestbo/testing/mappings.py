@@ -1,0 +1,51 @@
+"""The laws of nested mappings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from nestbo.nested import NestedMapping
+from nestbo.testing.assertions import close, require
+
+
+def projection_undoes_the_lift(mapping: NestedMapping, rng: torch.Generator) -> None:
+    """project(lift(z)) = z."""
+    z = mapping.latent.random(4, 3, rng=rng)
+    close(mapping.project(mapping.lift(z)), z, f"{mapping}: project(lift(z)) ≠ z", 1e-10)
+
+
+def points_stay_on_their_manifolds(mapping: NestedMapping, rng: torch.Generator) -> None:
+    """Lifted and projected points lie on their manifold, within its bounds, and have its shape."""
+    z, x = mapping.latent.random(20, rng=rng), mapping.ambient.random(20, rng=rng)
+    require(mapping.lift(z).shape == x.shape, f"{mapping}: lifted points have the wrong shape")
+    require(mapping.project(x).shape == z.shape, f"{mapping}: projected points have the wrong shape")
+    mapping.ambient.check(mapping.lift(z), 1e-10)
+    mapping.latent.check(mapping.project(x), 1e-10)
+
+
+def batches_agree_with_single_points(mapping: NestedMapping, rng: torch.Generator) -> None:
+    """A batch gives what its elements give one by one."""
+    z, x = mapping.latent.random(3, rng=rng), mapping.ambient.random(3, rng=rng)
+    for operation, points in ((mapping.lift, z), (mapping.project, x)):
+        each = torch.stack([operation(point) for point in points])
+        close(operation(points), each, f"{mapping}: {operation.__name__} of a batch differs from its elements", 1e-12)
+
+
+def projection_is_smooth(mapping: NestedMapping, rng: torch.Generator) -> None:
+    """The derivative of project along a tangent agrees with differences along the geodesic."""
+    x = mapping.ambient.random(3, rng=rng)
+    v = mapping.ambient.random_tangent(x, rng)
+    _, derivative = torch.autograd.functional.jvp(mapping.project, x, v)
+    step = 1e-5
+    ahead, behind = (mapping.project(mapping.ambient.exp(x, sign * step * v)) for sign in (1, -1))
+    close(derivative, (ahead - behind) / (2 * step), f"{mapping}: the derivative of project is wrong", 1e-6)
+
+
+MAPPING_LAWS: tuple[Callable[[NestedMapping, torch.Generator], None], ...] = (
+    projection_undoes_the_lift,
+    points_stay_on_their_manifolds,
+    batches_agree_with_single_points,
+    projection_is_smooth,
+)
