@@ -10,7 +10,7 @@ from torch import Tensor
 from nestbo.linalg import inner
 from nestbo.manifolds import SPD, Euclidean, Manifold, Sphere
 from nestbo.optimise import lbfgs, trust_region
-from nestbo.problems.coordinates import coordinates, within
+from nestbo.problems.coordinates import coordinates, from_coordinates, within
 from nestbo.problems.functions import Function
 
 TABULATED: tuple[Manifold, ...] = (
@@ -23,8 +23,9 @@ TABULATED: tuple[Manifold, ...] = (
 def search(function: Function, space: Manifold, starts: int = 200, seed: int = 0) -> tuple[float, list[float], bool]:
     """The least value over the feasible coordinates, where, and whether it is attained there.
 
-    A closed-form minimiser is taken where it is feasible. Otherwise many starts are refined: on the sphere over the
-    ball |t| ≤ π of coordinates, whose whole boundary is the antipode, so that a minimum there is an infimum only.
+    A closed-form minimiser is taken where it is feasible. Otherwise many starts are refined, random ones and as many
+    around that minimiser: on the sphere over the ball |t| ≤ π of coordinates, whose whole boundary is the antipode, so
+    that a minimum there is an infimum only.
     """
     if function.minimiser is not None:
         t = torch.full((space.dim,), function.minimiser, dtype=torch.float64)
@@ -38,13 +39,20 @@ def search(function: Function, space: Manifold, starts: int = 200, seed: int = 0
     return values.min().item(), best.tolist(), attained
 
 
+def _near(function: Function, space: Manifold, starts: int, rng: torch.Generator) -> Tensor:
+    """Coordinates (starts, dim) around the free minimiser, or 0 without one, at distances from 0.01 to 1."""
+    spread = torch.logspace(-2, 0, starts, dtype=torch.float64).unsqueeze(-1)
+    return (function.minimiser or 0.0) + spread * torch.randn(starts, space.dim, generator=rng, dtype=torch.float64)
+
+
 def _search_ball(function: Function, space: Manifold, starts: int, rng: torch.Generator) -> Tensor:
     direction, radius = space.random(starts, rng=rng)[:, 1:], torch.rand(starts, 1, generator=rng, dtype=torch.float64)
-    start = math.pi * radius * direction / direction.norm(dim=-1, keepdim=True)
+    drawn = math.pi * radius * direction / direction.norm(dim=-1, keepdim=True)
+    near = _near(function, space, starts, rng)
     found = trust_region(
         function.value,
         Euclidean(space.dim),
-        start,
+        torch.cat([drawn, near * (0.99 * math.pi / near.norm(dim=-1, keepdim=True)).clamp(max=1)]),
         constraints=lambda t: math.pi**2 - inner(t, t),
         tolerance=1e-10,
         max_iterations=500,
@@ -59,7 +67,7 @@ def _search_matrices(function: Function, space: Manifold, starts: int, rng: torc
     found = lbfgs(
         lambda z: function.value(coordinates(space, z)),
         space,
-        torch.cat([drawn, moved]),
+        torch.cat([drawn, moved, space.project(from_coordinates(space, _near(function, space, starts, rng)))]),
         tolerance=1e-9,
         max_iterations=1000,
     )
