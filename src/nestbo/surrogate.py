@@ -147,7 +147,7 @@ def _note(parameters: list[float], value: float) -> dict[str, Any]:
 def _parameter_box(kernel: ManifoldKernel, x: Tensor) -> Box:
     """Bounds of (log length scales, log relative noise)."""
     low, high = kernel.lengthscale_bounds
-    least = max(_NOISE[0], getattr(kernel, "tolerance", 0.0))
+    least = max(_NOISE[0], kernel.tolerance)
     return Box(
         [*low.log().tolist(), math.log(least)],  # type: ignore[arg-type]
         [*high.log().tolist(), math.log(_NOISE[1])],  # type: ignore[arg-type]

@@ -29,6 +29,7 @@ class ManifoldKernel(Kernel):  # type: ignore[misc]
     """
 
     has_lengthscale = True
+    tolerance = 0.0  # Gram matrices have no eigenvalue below minus this, for points as they come
 
     def __init__(self, space: Manifold, **options: Any) -> None:
         low, high = self.bounds_of(space, **options)
@@ -44,6 +45,9 @@ class ManifoldKernel(Kernel):  # type: ignore[misc]
         self.to(torch.float64)
         self.space, self.lengthscale_bounds = space, (low, high)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.space})"
+
     def _centre(self, medians: Tensor) -> None:
         """Put the prior around the medians, and start there."""
         low, high = self.lengthscale_bounds
@@ -53,7 +57,7 @@ class ManifoldKernel(Kernel):  # type: ignore[misc]
         self.register_prior("lengthscale_prior", prior, "lengthscale")
 
     @classmethod
-    def bounds_of(cls, space: Manifold, **options: Any) -> tuple[float, float]:
+    def bounds_of(cls, space: Manifold) -> tuple[float, float]:
         """The length scales between which the kernel is positive definite and useful."""
         return 1e-3, 1e3
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,9 +26,9 @@ class GeodesicGaussian(ManifoldKernel):
     tolerance = 1e-4
 
     @classmethod
-    def bounds_of(cls, space: Manifold, **options: Any) -> tuple[float, float]:
+    def bounds_of(cls, space: Manifold, *, beta_min: float | None = None) -> tuple[float, float]:
         """``beta_min`` is that of the table, which holds the published values, unless given."""
-        beta = options.get("beta_min") or _tabulated(space)
+        beta = _tabulated(space) if beta_min is None else beta_min
         low, _ = super().bounds_of(space)
         return low, 1 / math.sqrt(2 * beta)
 
@@ -44,11 +43,11 @@ class GeodesicLaplace(ManifoldKernel):
     """exp(−d/ℓ) with the angle d on a sphere: positive definite at every length scale, and rough."""
 
     @classmethod
-    def bounds_of(cls, space: Manifold, **options: Any) -> tuple[float, float]:
+    def bounds_of(cls, space: Manifold) -> tuple[float, float]:
         """Refuse spaces where the distance is not of negative type."""
         if not isinstance(space, Sphere):
             raise ArgumentError(f"The geodesic Laplace kernel is valid on a Sphere, got {space}. Use matern12 there.")
-        return super().bounds_of(space, **options)
+        return super().bounds_of(space)
 
     def statistic(self, x: Tensor, y: Tensor) -> Tensor:
         return self.space.pairwise_dist(x, y).unsqueeze(-1)
@@ -62,7 +61,7 @@ def beta_min(space: Manifold, n: int = 500, tolerance: float = 1e-6, *, rng: tor
 
     It guarantees this much and no more: in five draws of ``n`` random points of ``space`` no Gram matrix had an
     eigenvalue below −``tolerance``. Points in special position (on a great circle, in a cluster) may need a larger β.
-    The answer comes from bisection between 10⁻³ and 10³ to two digits.
+    The answer comes from bisection between 10⁻³ and 10³, rounded up to two digits.
     """
     rng = rng or torch.Generator().manual_seed(0)
     squared = [space.pairwise_sq_dist(x, x) for x in space.random(_DRAWS, n, rng=rng)]
@@ -74,7 +73,8 @@ def beta_min(space: Manifold, n: int = 500, tolerance: float = 1e-6, *, rng: tor
     while high - low > 0.01:
         middle = (low + high) / 2
         low, high = (low, middle) if positive(math.exp(middle)) else (middle, high)
-    return float(f"{math.exp(high):.2g}")
+    digit = 10.0 ** (math.floor(high / math.log(10)) - 1)
+    return float(f"{math.ceil(math.exp(high) / digit) * digit:.2g}")
 
 
 def _tabulated(space: Manifold) -> float:

@@ -23,6 +23,7 @@ class ProductKernel(ManifoldKernel):
         low, high = (torch.cat(bounds) for bounds in zip(*(part.lengthscale_bounds for part in parts), strict=True))
         self._begin(space, low, high)
         self.split = space.split
+        self.tolerance = max(part.tolerance for part in parts)
         object.__setattr__(self, "parts", tuple(parts))  # values only: the length scales are this kernel's own
         medians = torch.cat([part.median_lengthscale for part in parts])
         self._centre(torch.clamp(medians * len(parts) ** 0.5, low, high))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from functools import lru_cache
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,7 +25,7 @@ _NEGLIGIBLE = 1e-14
 
 class _Spectral(ManifoldKernel):
     @classmethod
-    def bounds_of(cls, space: Manifold, **options: Any) -> tuple[float, float]:
+    def bounds_of(cls, space: Manifold) -> tuple[float, float]:
         """From a length scale that 512 degrees resolve, to one at which the kernel is constant."""
         if not isinstance(space, Sphere):
             raise ArgumentError(f"Spectral kernels are those of a Sphere, got {space}. Use matern52 there.")
