@@ -1,0 +1,134 @@
+"""The laws of methods. Each takes a strategy, a space and a generator; none needs more than a few evaluations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from nestbo.history import History, Trial
+from nestbo.linalg import norm
+from nestbo.manifolds import Manifold
+from nestbo.strategies import Runs, Strategy, Suggestion, strategy
+from nestbo.testing.assertions import close, require
+
+
+def told(x: Tensor, values: Tensor) -> History:
+    """A history of evaluated points."""
+    return History(tuple(Trial(k, *pair, "told") for k, pair in enumerate(zip(x, values.tolist(), strict=True))))
+
+
+def _seeded(trial: int) -> torch.Generator:
+    return torch.Generator().manual_seed(1000 + trial)
+
+
+def _objective(space: Manifold, x: Tensor) -> Tensor:
+    """A smooth function of points: the squared distance, as kernels see it, to the vector of ones, bent a little."""
+    e = space.embed(x)
+    return (e - 1).square().sum(-1) + e.sum(-1).sin()
+
+
+def _evaluated(space: Manifold, rng: torch.Generator, count: int = 7) -> History:
+    x = space.random(count, rng=rng)
+    return told(x, _objective(space, x))
+
+
+def _check(method: Strategy, space: Manifold, suggestions: list[Suggestion], count: int, case: str) -> None:
+    """The right number of different points of the space."""
+    require(len(suggestions) == count, f"{method}, {case}: wanted {count} suggestions, got {len(suggestions)}")
+    points = torch.stack([suggestion.x for suggestion in suggestions])
+    space.check(points, 1e-9)
+    apart = torch.cdist(points.flatten(1), points.flatten(1)) + torch.eye(count, dtype=points.dtype)
+    require(apart > 1e-9, f"{method}, {case}: two suggestions coincide")
+
+
+def suggestions_are_distinct_points_of_the_space(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
+    """From nothing, from a few evaluations, and while others are pending; pending points are not asked again."""
+    _check(method, space, method.suggest(space, History(), 3, rng), 3, "an empty history")
+    history = _evaluated(space, rng)
+    suggestions = method.suggest(space, history, 3, rng)
+    _check(method, space, suggestions, 3, "a history")
+    asked = history.add(*(Trial(7 + k, s.x, notes=s.notes) for k, s in enumerate(suggestions)))
+    pending = [Suggestion(trial.x) for trial in asked.pending]
+    _check(method, space, [*pending, *method.suggest(space, asked, 1, rng)], 4, "pending points")
+
+
+def suggestions_are_reproduced_by_their_seed(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
+    """Equal generators give equal suggestions to the last bit, and torch's own random state is left alone."""
+    history = _evaluated(space, rng)
+    before = torch.get_rng_state()
+    first, second = (method.suggest(space, history, 2, _seeded(7)) for _ in range(2))
+    require(torch.equal(before, torch.get_rng_state()), f"{method}: the global random state has changed")
+    for a, b in zip(first, second, strict=True):
+        require(torch.equal(a.x, b.x), f"{method}: the same seed gave two different suggestions")
+        require(a.notes == b.notes, f"{method}: the same seed gave two different notes")
+
+
+def odd_data_are_survived(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
+    """Constant, repeated, failed, huge and tiny values all lead to a suggestion."""
+    history = _evaluated(space, rng)
+    x, y = history.points, history.values
+    failed = tuple(replace(t, value=None, status="failed") if t.index % 3 == 1 else t for t in history)
+    cases = {
+        "constant values": told(x, torch.full_like(y, 3.0)),
+        "one point many times": told(x[:1].expand_as(x), y),
+        "one trial many times": told(x[:1].expand_as(x), y[:1].expand_as(y)),
+        "some failed": History(failed),
+        "all failed": History(tuple(replace(t, value=None, status="failed") for t in history)),
+        "huge values": told(x, 1e300 * y),
+        "one huge value": told(x, torch.cat([y[:-1], torch.full_like(y[-1:], 1e300)])),
+        "tiny values": told(x, 1e-300 * y),
+    }
+    for case, data in cases.items():
+        _check(method, space, method.suggest(space, data, 1, _seeded(7)), 1, case)
+
+
+def a_resumed_run_is_the_straight_run(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
+    """Trial k depends on the history before it and on its own seed alone, wherever the run was interrupted."""
+    straight = _continued(method, space, History(), 8)
+    for cut in (1, 5, 6, 7):
+        resumed = _continued(method, space, History(tuple(straight.trials[:cut])), 8)
+        require(torch.equal(resumed.points, straight.points), f"{method}: resuming after {cut} trials changes the run")
+
+
+def _continued(method: Strategy, space: Manifold, history: History, length: int) -> History:
+    while len(history) < length:
+        (suggestion,) = method.suggest(space, history, 1, _seeded(len(history)))
+        value = _objective(space, suggestion.x).item()
+        history = history.add(Trial(len(history), suggestion.x, value, "told", suggestion.notes))
+    return history
+
+
+def a_batch_of_runs_is_its_single_runs(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
+    """Propose for three runs at once what it proposes for each alone, up to rounding, with points pending or none."""
+    x = space.random(3, 7, rng=rng)
+    y = _objective(space, x)
+    for pending in (x[:, :0], space.random(3, 1, rng=rng)):
+        together, _ = method.propose(space, _runs(x, y, pending, range(3)))
+        alone = [method.propose(space, _runs(x, y, pending, [k]))[0][0] for k in range(3)]
+        axes = len(space.point_shape)
+        apart = norm(together - torch.stack(alone), axes).max()
+        close(apart, torch.zeros(()), f"{method}: a run in a batch differs from the run alone", 1e-4)
+
+
+def _runs(x: Tensor, y: Tensor, pending: Tensor, which: range | list[int]) -> Runs:
+    keep = list(which)
+    return Runs(x[keep], y[keep], pending[keep], [_seeded(k) for k in keep], [{} for _ in keep])
+
+
+def specification_round_trips(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
+    """The text form of a registered strategy gives the same strategy back."""
+    text = method.specification
+    require(strategy(text) == method, f"{method}: {text!r} reads back otherwise")
+
+
+STRATEGY_LAWS: tuple[Callable[[Strategy, Manifold, torch.Generator], None], ...] = (
+    suggestions_are_distinct_points_of_the_space,
+    suggestions_are_reproduced_by_their_seed,
+    odd_data_are_survived,
+    a_resumed_run_is_the_straight_run,
+    a_batch_of_runs_is_its_single_runs,
+    specification_round_trips,
+)
