@@ -25,6 +25,7 @@ from nestbo.outputs import Outputs, Standardise
 _NOISE = (1e-6, 1.0)  # the variance of noise relative to that of the signal
 _NOISE_PRIOR = (math.log(1e-4), 3.0)  # mean and deviation of its logarithm
 _SCALE_PRIOR = (1.0, 1.5)  # shape and rate of the inverse gamma prior of the signal's variance
+_LEAST_VARIANCE = 1e-10  # that of gpytorch, which warns below it
 _STARTS = 4
 _FIT_ITERATIONS = 40
 _FIT_TOLERANCE = 1e-3
@@ -69,7 +70,7 @@ class GP(Model):  # type: ignore[misc]
         cross = self.kernel.correlation(x, self.x, self.lengthscale)
         mean = self.mean.unsqueeze(-1) + (cross @ self.weights.unsqueeze(-1)).squeeze(-1)
         explained = (cross @ self.inverse_root.mT).square().sum(-1)
-        return mean, self.scale.unsqueeze(-1) * (1 - explained).clamp(min=1e-14)
+        return mean, (self.scale.unsqueeze(-1) * (1 - explained)).clamp(min=_LEAST_VARIANCE)
 
     def posterior(self, X: Tensor, *_: Any, **__: Any) -> GPyTorchPosterior:  # noqa: N803
         """The joint posterior at X (…, *runs, q, size)."""
@@ -79,9 +80,10 @@ class GP(Model):  # type: ignore[misc]
         white = cross @ self.inverse_root.mT
         prior = self.kernel.correlation(x, x, self.lengthscale) if X.shape[-2] > 1 else X.new_ones(1, 1)
         covariance = self.scale[..., None, None] * (prior - white @ white.mT)
-        tiny = 1e-14 * self.scale[..., None, None]
         if X.shape[-2] == 1:
-            covariance = covariance.clamp(min=tiny)
+            covariance = covariance.clamp(min=_LEAST_VARIANCE)
+        else:
+            covariance = covariance + _LEAST_VARIANCE * torch.eye(X.shape[-2], dtype=X.dtype, device=X.device)
         return GPyTorchPosterior(MultivariateNormal(mean, covariance))
 
     def leave_one_out(self) -> tuple[Tensor, Tensor]:

@@ -85,6 +85,6 @@ class GaBO(Strategy):
     def _acquisition(self, space: Manifold, runs: Runs, surrogate: Surrogate) -> Any:
         best = surrogate.gp.z.amin(-1)
         pending = runs.pending.flatten(2) if len(space.point_shape) > 1 else runs.pending
-        seed = int(torch.randint(2**31, (), generator=runs.rngs[0], device=runs.rngs[0].device))
+        seed = runs.y.shape[1] + runs.pending.shape[1]  # one for all runs, so that each gets what it would get alone
         build = ACQUISITIONS[self.acquisition]
         return build(surrogate.gp, best, pending if pending.shape[1] else None, seed)

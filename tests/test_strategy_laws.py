@@ -1,0 +1,56 @@
+"""Every registered method obeys the laws, on a sphere, on bounded matrices and on a product."""
+
+import pytest
+import torch
+
+from nestbo import SPD, ArgumentError, Box, GaBO, History, Product, RandomSearch, Sphere, Trial, problem, strategy
+from nestbo.kernels import kernel
+from nestbo.strategies import STRATEGIES
+from nestbo.testing import STRATEGY_LAWS
+
+METHODS = [method for family in STRATEGIES.values() for method in family.samples()]
+SPACES = [Sphere(3), SPD(2, eigenvalues=(0.1, 5)), Product(Sphere(2), Box(0, 1))]
+
+
+@pytest.mark.parametrize("law", STRATEGY_LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("space", SPACES, ids=repr)
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_law(method, space, law, rng):
+    try:
+        kernel(getattr(method, "kernel", "matern52"), space)
+    except ArgumentError as error:
+        pytest.skip(str(error))
+    law(method, space, rng)
+
+
+def run(method, objective, space, count, seed):
+    history = History()
+    for k in range(count):
+        rng = torch.Generator().manual_seed(1000 * seed + k)
+        (suggestion,) = method.suggest(space, history, 1, rng)
+        value = objective(suggestion.x).item()
+        history = history.add(Trial(k, suggestion.x, value, "told", suggestion.notes))
+    return history
+
+
+def test_gabo_minimises_ackley_on_the_sphere():
+    ackley = problem("ackley", Sphere(2))
+    best = run(GaBO(), ackley.objective, ackley.space, 25, seed=0).best.value
+    assert best < 0.5
+    assert best < run(RandomSearch(), ackley.objective, ackley.space, 25, seed=0).best.value
+
+
+class TestMistakes:
+    @pytest.mark.parametrize("field", ["kernel", "acquisition", "outputs", "optimiser"])
+    def test_an_unknown_name_is_refused_with_those_there_are(self, field):
+        with pytest.raises(ArgumentError, match=f"{field} is one of .*, got 'nonsense'"):
+            GaBO(**{field: "nonsense"})
+
+    @pytest.mark.parametrize("initial", [0, -1, 2.5, True, "5"])
+    def test_the_number_of_initial_points_is_a_positive_whole_number(self, initial):
+        with pytest.raises(ArgumentError, match="initial points"):
+            GaBO(initial=initial)
+
+    def test_an_unknown_method_is_refused_with_the_nearest(self):
+        with pytest.raises(ArgumentError, match="Did you mean 'gabo'"):
+            strategy("gaboo")
