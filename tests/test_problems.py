@@ -216,7 +216,7 @@ class TestMistakes:
     def test_an_unknown_name_is_refused_with_the_nearest(self):
         with pytest.raises(ArgumentError, match="Did you mean 'rosenbrock'"):
             problem("rosenbrok", Sphere(3))
-        with pytest.raises(ArgumentError, match="Wanted a problem .*, got 3"):
+        with pytest.raises(ArgumentError, match=r"Wanted a problem .*, got 3"):
             problem(3, Sphere(3))
 
     def test_other_spaces_are_refused(self):
