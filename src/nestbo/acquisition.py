@@ -98,9 +98,9 @@ def maximise(
     space: Manifold,
     pools: list[Tensor],
     *,
-    optimiser: Callable[..., Result] = lbfgs,
+    optimiser: Callable[..., Result] = trust_region,
     restarts: int = 8,
-    max_iterations: int = 60,
+    max_iterations: int = 50,
 ) -> tuple[Tensor, Tensor]:
     """The best point of an acquisition function on a manifold, for each of several runs: (runs, *point), (runs,).
 
@@ -117,7 +117,7 @@ def maximise(
     with torch.no_grad():
         starts = torch.cat([_top(pool, value, restarts // len(pools)) for pool in pools])
     rows = (torch.arange(len(starts), device=starts.device),) if starts.shape[1] > 1 else ()
-    found = optimiser(loss, space, starts, data=rows, tolerance=1e-5, max_iterations=max_iterations)
+    found = optimiser(loss, space, starts, data=rows, tolerance=1e-4, max_iterations=max_iterations)
     worth = (-found.value).nan_to_num(nan=-torch.inf)
     runs = torch.arange(starts.shape[1], device=starts.device)
     chosen = worth.argmax(0)

@@ -33,7 +33,7 @@ class GaBO(Strategy):
     kernel: str = "matern52"
     acquisition: str = "logei"
     outputs: str = "standardise"
-    optimiser: str = "lbfgs"
+    optimiser: str = "trust-region"
     priors: bool = True
     initial: int = 5
 
@@ -52,11 +52,11 @@ class GaBO(Strategy):
     @classmethod
     def paper(cls) -> Self:
         """As in the paper: geodesic Gaussian kernel, maximum likelihood, expected improvement, trust regions."""
-        return cls("geodesic-gaussian", acquisition="ei", optimiser="trust-region", priors=False)
+        return cls("geodesic-gaussian", acquisition="ei", priors=False)
 
     @classmethod
     def samples(cls) -> list[Self]:
-        return [cls(), cls.paper(), cls(kernel="gaussian", acquisition="ucb", outputs="bilog")]
+        return [cls(), cls.paper(), cls(kernel="gaussian", acquisition="ucb", outputs="bilog", optimiser="lbfgs")]
 
     def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[dict[str, Any]]]:
         if runs.y.shape[1] == 0 or runs.y.shape[1] + runs.pending.shape[1] < self.initial:
