@@ -120,7 +120,8 @@ def fit_surrogate(
 
     With ``priors`` the fit is maximum a posteriori, else maximum likelihood, best of several starts: ``previous``
     parameters (runs, scales + 1) where there are any, the prior's median, and random ones. It does not fail: where
-    nothing finite was found, the prior's median stands in and the note says so.
+    nothing finite was found, the prior's median stands in, shortened until the Gram matrix is positive definite, and
+    the note says so.
     """
     transform = outputs.fit(y)
     z = transform.forward(y)
@@ -137,6 +138,7 @@ def fit_surrogate(
     runs = torch.arange(len(x), device=x.device)
     failed = ~value[runs, chosen].isfinite()
     parameters = torch.where(failed.unsqueeze(-1), starts[:, 0], found.point[runs, chosen])
+    parameters = _shortened(kernel, parameters, statistic) if failed.any() else parameters
     gp = _condition(kernel, x, z, parameters, priors)
     return Surrogate(gp, transform, tuple(map(_note, parameters.tolist(), value[runs, chosen].tolist())))
 
@@ -176,13 +178,29 @@ def negative_log_likelihood(
 ) -> Tensor:
     """−log p(z | parameters) (…), less the log priors if wanted, at the best mean and scale, up to a constant."""
     log_lengthscale, log_noise = parameters[..., :-1], parameters[..., -1]
-    gram = kernel.correlate(statistic, log_lengthscale.exp()[..., None, None, :])
-    noisy = gram + torch.diag_embed(log_noise.exp().unsqueeze(-1).expand(gram.shape[:-1]))
+    noisy = _noisy_gram(kernel, parameters, statistic)
     loss: Tensor = _ProfiledLikelihood.apply(noisy, z.expand(noisy.shape[:-1]), priors)  # type: ignore[no-untyped-call]
     if not priors:
         return loss
     centre, width = _NOISE_PRIOR
     return loss - kernel.log_prior(log_lengthscale) + ((log_noise - centre) / width) ** 2 / 2
+
+
+def _noisy_gram(kernel: ManifoldKernel, parameters: Tensor, statistic: Tensor) -> Tensor:
+    gram = kernel.correlate(statistic, parameters[..., :-1].exp()[..., None, None, :])
+    return gram + torch.diag_embed(parameters[..., -1:].exp().expand(gram.shape[:-1]))
+
+
+def _shortened(kernel: ManifoldKernel, parameters: Tensor, statistic: Tensor) -> Tensor:
+    """Halve the length scales of those runs whose Gram matrix is not positive definite until it is."""
+    least = kernel.lengthscale_bounds[0].log().to(parameters)
+    while (broken := torch.linalg.cholesky_ex(_noisy_gram(kernel, parameters, statistic)).info != 0).any():
+        shorter = torch.maximum(parameters[..., :-1] - math.log(2), least)
+        if (shorter == parameters[..., :-1])[broken].all():
+            break
+        shorter = torch.where(broken.unsqueeze(-1), shorter, parameters[..., :-1])
+        parameters = torch.cat([shorter, parameters[..., -1:]], -1)
+    return parameters
 
 
 class _ProfiledLikelihood(torch.autograd.Function):
