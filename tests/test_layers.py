@@ -20,7 +20,7 @@ LAYERS = (
     ("optimise", "history", "outputs"),
     ("nested", "kernels"),
     ("surrogate", "problems"),
-    ("acquisition", "storage"),
+    ("acquisition", "storage", "progress"),
     ("strategies",),
     ("study",),
     ("plots", "experiment"),

@@ -1,11 +1,20 @@
 """Sample-efficient optimisation of expensive functions on Riemannian manifolds, in high dimension."""
 
 from nestbo import kernels, nested, optimise
-from nestbo.errors import ArgumentError, NestboError, OffManifoldError, ShapeError, SpecificationError
+from nestbo.errors import (
+    ArgumentError,
+    NestboError,
+    OffManifoldError,
+    ShapeError,
+    SpecificationError,
+    StoreError,
+    TrialError,
+)
 from nestbo.history import History, Trial
 from nestbo.manifolds import SPD, Box, Euclidean, Grassmann, Manifold, Product, Sphere, Stiefel, space
 from nestbo.problems import Problem, problem
 from nestbo.strategies import GaBO, RandomSearch, Strategy, Suggestion, strategy
+from nestbo.study import Minimum, Study, minimize
 
 __version__ = "0.1.0"
 
@@ -18,6 +27,7 @@ __all__ = [
     "Grassmann",
     "History",
     "Manifold",
+    "Minimum",
     "NestboError",
     "OffManifoldError",
     "Problem",
@@ -27,10 +37,14 @@ __all__ = [
     "SpecificationError",
     "Sphere",
     "Stiefel",
+    "StoreError",
     "Strategy",
+    "Study",
     "Suggestion",
     "Trial",
+    "TrialError",
     "kernels",
+    "minimize",
     "nested",
     "optimise",
     "problem",

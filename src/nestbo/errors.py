@@ -19,3 +19,11 @@ class OffManifoldError(ArgumentError):
 
 class SpecificationError(ArgumentError):
     """A text form such as ``sphere:50`` cannot be read."""
+
+
+class StoreError(NestboError):
+    """The file of a study cannot be read or written."""
+
+
+class TrialError(ArgumentError):
+    """A trial is not what an operation needs: unknown, or told already."""

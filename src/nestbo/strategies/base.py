@@ -12,6 +12,7 @@ from torch import Tensor
 from nestbo.history import History
 from nestbo.manifolds import Manifold
 from nestbo.specification import Specified
+from nestbo.surrogate import Surrogate
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,10 @@ class Strategy(Specified, ABC):
     @abstractmethod
     def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[dict[str, Any]]]:
         """One point for each run, (runs, *point), with notes: the core, in which runs are a batch axis."""
+
+    def models(self, space: Manifold, runs: Runs) -> dict[str, Surrogate]:
+        """The surrogates behind the next suggestion, by name, the leading one first; none for a method without."""
+        return {}
 
     def suggest(self, space: Manifold, history: History, n: int, rng: torch.Generator) -> list[Suggestion]:
         """``n`` different points to evaluate next, each chosen with the earlier ones pending."""

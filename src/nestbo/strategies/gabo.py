@@ -68,6 +68,9 @@ class GaBO(Strategy):
         x, _ = maximise(acquisition, space, pools, optimiser=OPTIMISERS[self.optimiser])
         return space.project(x), list(surrogate.notes)
 
+    def models(self, space: Manifold, runs: Runs) -> dict[str, Surrogate]:
+        return {"full": self.model(space, runs)} if runs.y.shape[1] else {}
+
     def model(self, space: Manifold, runs: Runs) -> Surrogate:
         """The surrogate fitted to each run, warm-started from the notes of its last suggestion."""
         fresh = runs.y.shape[1] % _FRESH_FIT == 0 or not all("parameters" in note for note in runs.notes)

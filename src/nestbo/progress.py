@@ -1,0 +1,93 @@
+"""How far a run has come: a live bar on a terminal, plain lines elsewhere, or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+from nestbo.history import Trial
+
+
+class Reporter:
+    """Silent; others show what happens."""
+
+    @contextlib.contextmanager
+    def watching(self, total: int) -> Iterator[None]:
+        """Around a run of ``total`` evaluations."""
+        yield
+
+    def advanced(self, done: Trial, best: Trial | None) -> None:
+        """After each evaluation."""
+
+    def interrupted(self) -> None:
+        """After Ctrl-C."""
+
+
+class Lines(Reporter):
+    """A line now and then, with the best value and the time left."""
+
+    every = 5.0  # seconds
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = stream or sys.stderr
+
+    @contextlib.contextmanager
+    def watching(self, total: int) -> Iterator[None]:
+        self.total, self.count, self.started, self.shown = total, 0, time.monotonic(), 0.0
+        yield
+
+    def advanced(self, done: Trial, best: Trial | None) -> None:
+        self.count += 1
+        now = time.monotonic()
+        if self.count < self.total and now - self.shown < self.every:
+            return
+        self.shown = now
+        left = (now - self.started) / self.count * (self.total - self.count)
+        value = "none yet" if best is None else f"{best.value:.6g}"
+        self.say(f"{self.count}/{self.total} evaluations, best {value}, {left:.0f} s left")
+
+    def interrupted(self) -> None:
+        self.say("interrupted; everything told is kept")
+
+    def say(self, text: str) -> None:
+        """One line."""
+        print(text, file=self.stream, flush=True)
+
+
+class Bar(Reporter):
+    """A live bar."""
+
+    @contextlib.contextmanager
+    def watching(self, total: int) -> Iterator[None]:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns: tuple[Any, ...] = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, TextColumn("{task.description}"), console=Console(stderr=True)) as self.bar:
+            self.task = self.bar.add_task("", total=total)
+            yield
+
+    def advanced(self, done: Trial, best: Trial | None) -> None:
+        text = "no value yet" if best is None else f"best {best.value:.6g} (trial {best.index})"
+        self.bar.update(self.task, advance=1, description=text)
+
+    def interrupted(self) -> None:
+        self.bar.console.print("interrupted; everything told is kept")
+
+
+def reporter(progress: bool | Reporter) -> Reporter:
+    """The reporter for a setting: True chooses by where the output goes and what is installed."""
+    if isinstance(progress, Reporter):
+        return progress
+    if not progress:
+        return Reporter()
+    if not sys.stderr.isatty():
+        return Lines()
+    try:
+        import rich  # noqa: F401
+    except ImportError:
+        return Lines()
+    return Bar()

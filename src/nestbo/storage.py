@@ -1,0 +1,271 @@
+"""A study as one SQLite file: durable when ``tell`` returns, shared by processes of one machine, safe to kill.
+
+The file holds the settings as text (no pickle: loading a stranger's file runs no code) and a row per trial. Points are
+eight-byte floats, so that nothing is rounded. An index is reserved before its point is computed; a reservation whose
+process has died is taken up again by the next one, with the same random numbers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nestbo.errors import StoreError
+from nestbo.history import Trial
+
+APPLICATION = 0x6E657374  # "nest", in the header of the file
+SCHEMA = 1
+_BUSY = 60.0  # seconds to wait for another process's transaction
+
+_TABLES = """
+CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE trials (
+    number INTEGER PRIMARY KEY,
+    status TEXT NOT NULL CHECK (status IN ('reserved', 'asked', 'told', 'failed')),
+    x BLOB,
+    value REAL,
+    notes TEXT NOT NULL DEFAULT '{}',
+    owner TEXT,
+    asked REAL,
+    told REAL
+);
+"""
+
+
+class Store:
+    """The file of one study, or the same in memory. Every method is one transaction."""
+
+    def __init__(self, path: str | os.PathLike[str] | None, shape: tuple[int, ...] = ()) -> None:
+        self.path = None if path is None else Path(path)
+        self.shape = shape
+        self._lock = threading.RLock()
+        if self.path is not None and self.path.exists() and self.path.stat().st_size:
+            with self._explained("open"):
+                _check_kind(self.path)
+        self._connection = self._connect()
+
+    def _connect(self) -> sqlite3.Connection:
+        with self._explained("open"):
+            connection = sqlite3.connect(
+                self.path or ":memory:", timeout=_BUSY, isolation_level=None, check_same_thread=False
+            )
+            connection.execute("PRAGMA synchronous = FULL")
+            if self.path is not None:
+                connection.execute("PRAGMA journal_mode = WAL")
+            return connection
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    @contextlib.contextmanager
+    def _explained(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(f"Cannot {doing} the store {self.path}: {error}. {_remedy(str(error))}") from error
+
+    @contextlib.contextmanager
+    def _transaction(self, doing: str) -> Iterator[sqlite3.Connection]:
+        with self._lock, self._explained(doing):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def create(self, settings: dict[str, Any]) -> None:
+        """Write the settings of a new study, unless another process just did."""
+        with self._transaction("create") as connection:
+            if not self.empty:
+                return
+            for statement in filter(str.strip, _TABLES.split(";")):
+                connection.execute(statement)
+            rows = [(name, json.dumps(value)) for name, value in settings.items()]
+            connection.executemany("INSERT INTO settings VALUES (?, ?)", rows)
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA}")
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no study here yet."""
+        with self._lock, self._explained("read"):
+            return self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+
+    def settings(self) -> dict[str, Any]:
+        """The settings as they were created."""
+        with self._lock, self._explained("read"):
+            rows = self._connection.execute("SELECT name, value FROM settings").fetchall()
+        return {name: json.loads(value) for name, value in rows}
+
+    def set(self, name: str, value: Any) -> None:
+        """Change one setting."""
+        with self._transaction("write to") as connection:
+            connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, json.dumps(value)))
+
+    def reserve(self, count: int) -> list[int]:
+        """Indices for points about to be computed; those of dead processes first."""
+        with self._transaction("write to") as connection:
+            held = connection.execute("SELECT number, owner FROM trials WHERE status = 'reserved' ORDER BY number")
+            numbers = [number for number, owner in held.fetchall() if not _alive(owner)][:count]
+            following = connection.execute("SELECT coalesce(max(number), -1) + 1 FROM trials").fetchone()[0]
+            numbers += range(following, following + count - len(numbers))
+            rows = [(number, _owner()) for number in numbers]
+            connection.executemany(
+                "INSERT OR REPLACE INTO trials (number, status, owner) VALUES (?, 'reserved', ?)", rows
+            )
+        return numbers
+
+    def release(self, numbers: list[int]) -> None:
+        """Give up reservations whose points were not computed."""
+        with self._transaction("write to") as connection:
+            rows = [(number,) for number in numbers]
+            connection.executemany("UPDATE trials SET owner = NULL WHERE number = ? AND status = 'reserved'", rows)
+
+    def ask(self, trials: list[Trial]) -> None:
+        """Record the points of reserved indices."""
+        rows = [(_pack(t.x), json.dumps(t.notes), time.time(), t.index) for t in trials]
+        with self._transaction("write to") as connection:
+            connection.executemany(
+                "UPDATE trials SET status = 'asked', x = ?, notes = ?, asked = ? WHERE number = ?", rows
+            )
+
+    def adopt(self, index: int) -> None:
+        """Take over a trial that was asked by a process now dead."""
+        with self._transaction("write to") as connection:
+            connection.execute("UPDATE trials SET owner = ? WHERE number = ?", (_owner(), index))
+
+    def orphans(self) -> list[int]:
+        """Indices of trials that were asked by processes now dead."""
+        with self._lock, self._explained("read"):
+            rows = self._connection.execute("SELECT number, owner FROM trials WHERE status = 'asked' ORDER BY number")
+            return [number for number, owner in rows.fetchall() if not _alive(owner)]
+
+    def tell(self, trial: Trial) -> None:
+        """Record the outcome of an asked trial; refuse to overwrite one."""
+        with self._transaction("write to") as connection:
+            row = (trial.status, trial.value, json.dumps(trial.notes), time.time(), trial.index)
+            done = connection.execute(
+                "UPDATE trials SET status = ?, value = ?, notes = ?, told = ? WHERE number = ? AND status = 'asked'",
+                row,
+            )
+            if done.rowcount != 1:
+                raise StoreError(f"Trial {trial.index} of {self.path} is not waiting for a value. It was told already.")
+
+    def add(self, x: Tensor, value: float) -> int:
+        """Record an observation made elsewhere; its index."""
+        now = time.time()
+        with self._transaction("write to") as connection:
+            number = connection.execute("SELECT coalesce(max(number), -1) + 1 FROM trials").fetchone()[0]
+            row = (number, _pack(x), value, now, now)
+            connection.execute(
+                "INSERT INTO trials (number, status, x, value, asked, told) VALUES (?, 'told', ?, ?, ?, ?)", row
+            )
+        return int(number)
+
+    def trials(self, first: int = 0) -> list[Trial]:
+        """The trials that have a point, from index ``first`` on, in the order of their indices."""
+        with self._lock, self._explained("read"):
+            rows = self._connection.execute(
+                "SELECT number, x, value, status, notes FROM trials WHERE number >= ? AND x NOTNULL ORDER BY number",
+                (first,),
+            ).fetchall()
+        return [Trial(n, self._unpack(x), value, status, json.loads(notes)) for n, x, value, status, notes in rows]
+
+    def times(self) -> dict[int, tuple[float | None, float | None]]:
+        """When each trial was asked and told, in seconds since 1970."""
+        with self._lock, self._explained("read"):
+            rows = self._connection.execute("SELECT number, asked, told FROM trials").fetchall()
+        return {number: (asked, told) for number, asked, told in rows}
+
+    def _unpack(self, blob: bytes) -> Tensor:
+        try:
+            return torch.from_numpy(np.frombuffer(blob, dtype="<f8").astype(np.float64).reshape(self.shape))
+        except ValueError as error:
+            raise StoreError(f"The store {self.path} is damaged: a point does not fit its space ({error}).") from error
+
+
+def _pack(x: Tensor) -> bytes:
+    return x.detach().cpu().numpy().astype("<f8").tobytes()
+
+
+def _check_kind(path: Path) -> None:
+    """Refuse what is not a study of this schema, without touching it."""
+    try:
+        with path.open("rb") as file:
+            magic = file.read(16)
+    except OSError as error:
+        raise StoreError(
+            f"Cannot read the store {path}: {error.strerror}. Check the path and its permissions."
+        ) from error
+    if magic != b"SQLite format 3\x00":
+        raise StoreError(f"Wanted a nestbo store, got another kind of file: {path}. Choose another path.")
+    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        application, version, tables = (connection.execute(query).fetchone()[0] for query in _KIND)
+    if application != APPLICATION and tables:
+        raise StoreError(f"Wanted a nestbo store, got another program's database: {path}. Choose another path.")
+    if application == APPLICATION and version != SCHEMA:
+        raise StoreError(
+            f"The store {path} has schema version {version}, this nestbo reads {SCHEMA}. Use the nestbo that wrote it."
+        )
+
+
+_KIND = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
+
+
+def _remedy(message: str) -> str:
+    for words, remedy in _REMEDIES.items():
+        if words in message:
+            return remedy
+    return "The file is as it was."
+
+
+_REMEDIES = {
+    "full": "Free some space and go on; nothing told is lost.",
+    "readonly": "Make the file and its folder writable.",
+    "unable to open": "Check that the folder exists and is writable.",
+    "malformed": "The file is damaged; restore a copy of it.",
+    "not a database": "The file is damaged or not a store; restore a copy of it.",
+    "locked": "Another process has held it for a minute; try again.",
+    "no such table": "The file is a database, but not a study; choose another path.",
+}
+
+
+def _owner() -> str:
+    """The present process, told apart from a later one that got the same number."""
+    return f"{os.getpid()}:{_started(os.getpid())}"
+
+
+def _alive(owner: str | None) -> bool:
+    if owner is None:
+        return False
+    number, started = owner.split(":")
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return started == _started(int(number))
+
+
+def _started(pid: int) -> str:
+    """When a process started, where the system tells (Linux); else nothing."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
+    except (OSError, IndexError):
+        return ""

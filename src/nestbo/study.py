@@ -1,0 +1,324 @@
+"""A study: ask for points, tell values, in one file that survives anything."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, overload
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nestbo.errors import ArgumentError, StoreError, TrialError
+from nestbo.history import History, Trial
+from nestbo.manifolds import Manifold, space
+from nestbo.progress import Reporter, reporter
+from nestbo.storage import Store
+from nestbo.strategies import GaBO, Runs, Strategy, strategy
+from nestbo.surrogate import Surrogate
+
+Objective = Callable[[Any], Any]
+Direction = Literal["minimize", "maximize"]
+
+
+class Study:
+    """An optimisation in progress. Its only state is its history, kept in ``store`` (a path) or in memory.
+
+    A suggestion is a function of space, strategy, history and seed: a study that was killed and loaded again goes on as
+    if nothing had happened.
+    """
+
+    def __init__(
+        self,
+        space: Manifold,
+        strategy: Strategy | None = None,
+        *,
+        seed: int = 0,
+        store: str | os.PathLike[str] | None = None,
+        direction: Direction = "minimize",
+    ) -> None:
+        _check_settings(space, strategy, seed, direction)
+        self.space, self.strategy = space, strategy or default_strategy(space)
+        self.seed, self.direction = seed, direction
+        self._store = Store(store, space.point_shape)
+        wanted = {
+            "space": space.specification,
+            "strategy": self.strategy.specification,
+            "seed": seed,
+            "direction": direction,
+        }
+        if self._store.empty:
+            self._store.create(wanted)
+        _check_same(wanted, self._store.settings(), store)
+        self._known: dict[int, Trial] = {}
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The study in a file, to go on with."""
+        if not os.path.exists(path):
+            raise StoreError(f"There is no store at {path}. Check the path, or create a Study with store=….")
+        store = Store(path)
+        try:
+            if store.empty:
+                raise StoreError(f"The store {path} holds no study yet. Create one with Study(space, store=…).")
+            settings = store.settings()
+        finally:
+            store.close()
+        try:
+            where, method = space(settings["space"]), strategy(settings["strategy"])
+            return cls(where, method, seed=settings["seed"], store=path, direction=settings["direction"])
+        except (KeyError, ArgumentError) as error:
+            raise StoreError(f"The settings in {path} cannot be read: {error}") from error
+
+    def close(self) -> None:
+        """Let go of the file; the study can be loaded again."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Study({self.space}, {self.strategy}, seed={self.seed}, {len(self.history)} trials)"
+
+    @property
+    def history(self) -> History:
+        """All trials that have a point, in the order of their indices; also those of other processes."""
+        settled = 0
+        while settled in self._known and self._known[settled].status in ("told", "failed"):
+            settled += 1
+        self._known.update((trial.index, trial) for trial in self._store.trials(settled))
+        return History(tuple(self._known[k] for k in sorted(self._known)))
+
+    @property
+    def pending(self) -> list[Trial]:
+        """Trials asked and not yet told; ``ask`` hands out new points, not these."""
+        return list(self.history.pending)
+
+    @property
+    def best(self) -> Trial | None:
+        """The told trial with the best value."""
+        told = [trial for trial in self.history if trial.status == "told"]
+        return min(told, key=lambda trial: self._sign * (trial.value or 0.0)) if told else None
+
+    @property
+    def _sign(self) -> int:
+        return 1 if self.direction == "minimize" else -1
+
+    def _to_minimise(self) -> History:
+        """The history as strategies see it."""
+        if self.direction == "minimize":
+            return self.history
+        return History(tuple(replace(t, value=None if t.value is None else -t.value) for t in self.history))
+
+    def add(self, x: Any, value: float) -> Trial:
+        """An observation made elsewhere."""
+        x = self.space.check(x).double()
+        if x.shape != self.space.point_shape:
+            raise ArgumentError(f"add takes one point, of shape {self.space.point_shape}, got {tuple(x.shape)}.")
+        number = _number(value)
+        if number is None or not math.isfinite(number):
+            raise ArgumentError(f"add takes a finite number as the value, got {value!r}.")
+        return Trial(self._store.add(x, number), x, number, "told")
+
+    @overload
+    def ask(self) -> Trial: ...
+    @overload
+    def ask(self, n: int) -> list[Trial]: ...
+    def ask(self, n: int | None = None) -> Trial | list[Trial]:
+        """A new trial to evaluate, or a list of ``n`` different ones."""
+        if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
+            raise ArgumentError(f"ask takes a whole number of at least 1, got {n!r}.")
+        indices = self._store.reserve(n or 1)
+        try:
+            suggestions = self.strategy.suggest(self.space, self._to_minimise(), n or 1, self._rng(indices[0]))
+            trials = [Trial(k, s.x, notes=s.notes) for k, s in zip(indices, suggestions, strict=True)]
+            self._store.ask(trials)
+        except BaseException:
+            self._store.release(indices)
+            raise
+        return trials[0] if n is None else trials
+
+    def _rng(self, index: int) -> torch.Generator:
+        """The random numbers of a trial depend on the seed and its index alone."""
+        state = np.random.SeedSequence([self.seed, index]).generate_state(1, np.uint64)[0]
+        return torch.Generator().manual_seed(int(state))
+
+    def tell(self, trial: Trial | int, value: Any = None, *, failed: str | None = None) -> Trial:
+        """The value of an asked trial, or why it failed; it is on the disk when this returns.
+
+        A value that is not a finite number counts as a failure and is recorded as one.
+        """
+        index = trial.index if isinstance(trial, Trial) else trial
+        waiting = {t.index: t for t in self.history}.get(index)
+        if waiting is None:
+            raise TrialError(
+                f"There is no trial {index!r} in this study. ask() makes one; pending lists the open ones."
+            )
+        if waiting.status != "asked":
+            raise TrialError(f"Trial {index} was {waiting.status} already. Use add(x, value) for another observation.")
+        if (value is None) == (failed is None):
+            raise ArgumentError("tell takes a value or failed='why', got both or neither.")
+        done = _outcome(waiting, value, failed)
+        self._store.tell(done)
+        return done
+
+    def run(
+        self,
+        f: Objective,
+        n: int,
+        *,
+        numpy: bool = False,
+        on_error: Literal["record", "raise"] = "record",
+        progress: bool | Reporter = True,
+    ) -> Study:
+        """``n`` further evaluations of ``f``: nothing but ask and tell.
+
+        A trial left behind by a process that was killed is evaluated first. ``f`` gets one point, as a tensor or, with
+        ``numpy``, as an array; what it raises is recorded as a failure unless ``on_error="raise"``. Ctrl-C ends the run
+        and keeps everything told; the interrupted trial stays pending.
+        """
+        if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+            raise ArgumentError(f"run takes a whole number of evaluations, got {n!r}.")
+        if on_error not in ("record", "raise"):
+            raise ArgumentError(f'on_error is "record" or "raise", got {on_error!r}.')
+        report = reporter(progress)
+        with report.watching(n):
+            for _ in range(n):
+                try:
+                    trial = self._next()
+                    done = self._evaluate(f, trial, numpy, on_error)
+                except KeyboardInterrupt:
+                    report.interrupted()
+                    break
+                report.advanced(done, self.best)
+        return self
+
+    def _next(self) -> Trial:
+        """A trial whose process died, or a new one."""
+        orphans = self._store.orphans()
+        if not orphans:
+            return self.ask()
+        self._store.adopt(orphans[0])
+        return next(trial for trial in self.history if trial.index == orphans[0])
+
+    def _evaluate(self, f: Objective, trial: Trial, numpy: bool, on_error: str) -> Trial:
+        point = trial.x.clone()
+        try:
+            value = f(point.numpy() if numpy else point)
+        except Exception as error:
+            done = self.tell(trial, failed=f"{type(error).__name__}: {error}")
+            if on_error == "raise":
+                raise
+            return done
+        return self.tell(trial, failed="the objective returned None") if value is None else self.tell(trial, value)
+
+    def models(self) -> dict[str, Surrogate]:
+        """The surrogates that the strategy would use now, by name; empty before there are data for one."""
+        return self.strategy.models(self.space, Runs.of(self.space, self._to_minimise(), self._rng(len(self.history))))
+
+    def model(self) -> Surrogate:
+        """The leading surrogate."""
+        models = self.models()
+        if not models:
+            raise ArgumentError(
+                f"{self.strategy} has no model of these {len(self.history)} trials. Tell some values first."
+            )
+        return next(iter(models.values()))
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """What ``minimize`` found, with the names that scipy's users expect, too."""
+
+    x: Tensor
+    value: float
+    history: History
+    message: str
+    success: bool
+
+    @property
+    def fun(self) -> float:
+        """The value, as scipy calls it."""
+        return self.value
+
+    @property
+    def nfev(self) -> int:
+        """The number of evaluations."""
+        return len(self.history)
+
+
+def minimize(
+    f: Objective,
+    space: Manifold,
+    *,
+    budget: int,
+    strategy: Strategy | None = None,
+    seed: int = 0,
+    store: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+    numpy: bool = False,
+) -> Minimum:
+    """Minimise an expensive function over a space with ``budget`` evaluations in all, the initial ones included."""
+    study = Study(space, strategy, seed=seed, store=store)
+    study.run(f, max(0, budget - len(study.history.finished)), progress=progress, numpy=numpy)
+    best, history = study.best, study.history
+    if best is None or best.value is None:
+        failures = {t.notes.get("failed") for t in history}
+        raise ArgumentError(f"None of {len(history)} evaluations gave a number: {', '.join(map(str, failures))}.")
+    complete = len(history.finished) >= budget
+    message = "The budget is used up." if complete else f"Interrupted after {len(history.finished)} evaluations."
+    return Minimum(best.x, best.value, history, message, complete)
+
+
+def default_strategy(space: Manifold) -> Strategy:
+    """What a study uses when none is named."""
+    del space
+    return GaBO()
+
+
+def _outcome(trial: Trial, value: Any, failed: str | None) -> Trial:
+    """The trial, told or failed."""
+    if failed is None:
+        number = _number(value)
+        if number is not None and math.isfinite(number):
+            return replace(trial, value=number, status="told")
+        failed = f"the value is not a finite number: {value!r}"[:500]
+    return replace(trial, value=None, status="failed", notes={**trial.notes, "failed": str(failed)})
+
+
+def _number(value: Any) -> float | None:
+    """A float from a number, a 0-d tensor or an array of one element; None from anything else."""
+    if isinstance(value, str | bytes | bool):
+        return None
+    try:
+        return float(value.item() if hasattr(value, "item") else value)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        return None
+
+
+def _check_settings(space: Any, strategy: Any, seed: Any, direction: Any) -> None:
+    if not isinstance(space, Manifold):
+        raise ArgumentError(
+            f'A study needs a space such as Sphere(2), got {space!r}. nestbo.space("sphere:2") reads a text.'
+        )
+    if strategy is not None and not isinstance(strategy, Strategy):
+        raise ArgumentError(f"The strategy is one such as GaBO(), got {strategy!r}.")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise ArgumentError(f"The seed is a whole number of at least 0, got {seed!r}.")
+    if direction not in ("minimize", "maximize"):
+        raise ArgumentError(f'The direction is "minimize" or "maximize", got {direction!r}.')
+
+
+def _check_same(wanted: dict[str, Any], stored: dict[str, Any], path: Any) -> None:
+    """Refuse to continue a study with other settings than it was begun with."""
+    for name, value in wanted.items():
+        if stored.get(name) != value:
+            raise ArgumentError(
+                f"{path} holds a study with {name} {stored.get(name)!r}, got {value!r}. Study.load(path) continues it."
+            )
