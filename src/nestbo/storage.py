@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from nestbo.errors import StoreError
-from nestbo.history import Trial
+from nestbo.history import Status, Trial
 
 APPLICATION = 0x6E657374  # "nest", in the header of the file
 SCHEMA = 1
@@ -34,7 +34,7 @@ CREATE TABLE trials (
     number INTEGER PRIMARY KEY,
     status TEXT NOT NULL CHECK (status IN ('reserved', 'asked', 'told', 'failed')),
     x BLOB,
-    value REAL,
+    value, -- a number without declared type: a REAL column would lose the sign of zero
     notes TEXT NOT NULL DEFAULT '{}',
     owner TEXT,
     asked REAL,
@@ -110,7 +110,10 @@ class Store:
         """The settings as they were created."""
         with self._lock, self._explained("read"):
             rows = self._connection.execute("SELECT name, value FROM settings").fetchall()
-        return {name: json.loads(value) for name, value in rows}
+        try:
+            return {name: json.loads(value) for name, value in rows}
+        except ValueError as error:
+            raise StoreError(f"The settings in {self.path} are damaged: {error}. Restore a copy.") from error
 
     def set(self, name: str, value: Any) -> None:
         """Change one setting."""
@@ -184,19 +187,20 @@ class Store:
                 "SELECT number, x, value, status, notes FROM trials WHERE number >= ? AND x NOTNULL ORDER BY number",
                 (first,),
             ).fetchall()
-        return [Trial(n, self._unpack(x), value, status, json.loads(notes)) for n, x, value, status, notes in rows]
+        return [self._trial(*row) for row in rows]
+
+    def _trial(self, number: int, x: bytes, value: float | None, status: Status, notes: str) -> Trial:
+        try:
+            point = torch.from_numpy(np.frombuffer(x, dtype="<f8").astype(np.float64).reshape(self.shape))
+            return Trial(number, point, value, status, json.loads(notes))
+        except (ValueError, TypeError) as error:
+            raise StoreError(f"The store {self.path} is damaged in trial {number}: {error}. Restore a copy.") from error
 
     def times(self) -> dict[int, tuple[float | None, float | None]]:
         """When each trial was asked and told, in seconds since 1970."""
         with self._lock, self._explained("read"):
             rows = self._connection.execute("SELECT number, asked, told FROM trials").fetchall()
         return {number: (asked, told) for number, asked, told in rows}
-
-    def _unpack(self, blob: bytes) -> Tensor:
-        try:
-            return torch.from_numpy(np.frombuffer(blob, dtype="<f8").astype(np.float64).reshape(self.shape))
-        except ValueError as error:
-            raise StoreError(f"The store {self.path} is damaged: a point does not fit its space ({error}).") from error
 
 
 def _pack(x: Tensor) -> bytes:

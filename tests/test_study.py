@@ -1,0 +1,193 @@
+"""Ask and tell: what is promised to someone whose evaluations cost an hour."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import nestbo as nb
+
+SPACES = [nb.Sphere(2), nb.SPD(2, eigenvalues=(0.1, 5.0)), nb.Product(nb.Sphere(1), nb.Box(0, 1))]
+
+
+def bowl(x):
+    return float((x**2 * torch.arange(1, x.numel() + 1, dtype=x.dtype).reshape(x.shape)).sum())
+
+
+def quiet(study, f, n, **options):
+    return study.run(f, n, progress=False, **options)
+
+
+@pytest.mark.parametrize("space", SPACES, ids=repr)
+def test_ask_and_tell(space):
+    study = nb.Study(space, nb.RandomSearch(), seed=1)
+    trial = study.ask()
+    space.check(trial.x)
+    assert [t.index for t in study.pending] == [0]
+    study.tell(trial, 3.5)
+    later = study.ask(3)
+    assert [t.index for t in later] == [1, 2, 3]
+    assert len({tuple(t.x.flatten().tolist()) for t in later}) == 3
+    study.tell(later[1].index, 1.25)
+    assert study.best.index == 2
+    assert study.best.value == 1.25
+    assert [t.index for t in study.pending] == [1, 3]
+
+
+def test_run_is_ask_and_tell():
+    by_run, by_hand = (nb.Study(nb.Sphere(2), nb.GaBO(), seed=4) for _ in range(2))
+    quiet(by_run, bowl, 9)
+    for _ in range(9):
+        trial = by_hand.ask()
+        by_hand.tell(trial, bowl(trial.x))
+    assert torch.equal(by_run.history.points, by_hand.history.points)
+    assert torch.equal(by_run.history.values, by_hand.history.values)
+
+
+def test_a_seed_gives_one_trajectory_and_leaves_the_global_generator_alone():
+    before = torch.get_rng_state()
+    runs = [quiet(nb.Study(nb.Sphere(3), seed=s), bowl, 8).history.points for s in (0, 0, 1)]
+    assert torch.equal(runs[0], runs[1])
+    assert not torch.equal(runs[0], runs[2])
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_maximize_is_minimize_of_the_negative():
+    down = quiet(nb.Study(nb.Sphere(2), seed=2), bowl, 10)
+    up = quiet(nb.Study(nb.Sphere(2), seed=2, direction="maximize"), lambda x: -bowl(x), 10)
+    assert torch.equal(down.history.points, up.history.points)
+    assert up.best.value == -down.best.value
+
+
+def test_observations_made_elsewhere_are_used():
+    study = nb.Study(nb.Sphere(2), nb.GaBO(), seed=0)
+    for x in nb.Sphere(2).random(6, rng=torch.Generator().manual_seed(5)):
+        study.add(x, bowl(x))
+    study.add([0.0, 0.0, 1.0], 2)
+    assert study.best.value == min(t.value for t in study.history)
+    assert study.model().gp.z.shape == (1, 7)
+    assert "parameters" in study.ask().notes  # a model made this suggestion: the initial design is complete
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (math.nan, "nan"),
+        (math.inf, "inf"),
+        ("3.1", "3.1"),
+        ([1, 2], "[1, 2]"),
+        (torch.zeros(2), "tensor"),
+        (True, "True"),
+    ],
+)
+def test_what_is_not_a_finite_number_is_a_failure(value, words):
+    study = nb.Study(nb.Sphere(2), nb.RandomSearch())
+    done = study.tell(study.ask(), value)
+    assert done.status == "failed"
+    assert words in done.notes["failed"]
+    assert study.best is None
+
+
+@pytest.mark.parametrize("value", [2, 2.0, np.float32(2), np.array([2.0]), torch.tensor(2.0), torch.tensor([[2]])])
+def test_any_single_number_is_a_value(value):
+    study = nb.Study(nb.Sphere(2), nb.RandomSearch())
+    assert study.tell(study.ask(), value).value == 2.0
+
+
+def test_failures_keep_their_place_and_steer_away():
+    space = nb.Sphere(2)
+
+    def half(x):
+        if x[2] > 0:
+            raise RuntimeError("motor stalled")
+        return bowl(x)
+
+    study = quiet(nb.Study(space, nb.GaBO(), seed=0), half, 25)
+    failed = [t for t in study.history if t.status == "failed"]
+    assert failed
+    assert all("motor stalled" in t.notes["failed"] for t in failed)
+    assert [t.index for t in study.history] == list(range(25))
+    assert sum(t.status == "failed" for t in study.history[15:]) < 5
+
+
+def test_errors_can_be_raised_and_are_recorded_all_the_same():
+    study = nb.Study(nb.Sphere(2), nb.RandomSearch())
+    with pytest.raises(ZeroDivisionError):
+        quiet(study, lambda x: 1 / 0, 5, on_error="raise")
+    assert [t.status for t in study.history] == ["failed"]
+
+
+def test_control_c_keeps_everything_told():
+    study, count = nb.Study(nb.Sphere(2), nb.RandomSearch()), iter(range(10))
+
+    def interrupted(x):
+        if next(count) == 3:
+            raise KeyboardInterrupt
+        return bowl(x)
+
+    quiet(study, interrupted, 10)
+    assert [t.status for t in study.history] == ["told"] * 3 + ["asked"]
+
+
+def test_objectives_see_a_copy_and_may_ask_for_arrays():
+    seen = []
+
+    def spoil(x):
+        seen.append(type(x))
+        x *= 0
+        return 1.0
+
+    study = quiet(nb.Study(nb.Sphere(2), nb.RandomSearch()), spoil, 2, numpy=True)
+    assert seen == [np.ndarray] * 2
+    nb.Sphere(2).check(study.history.points)
+
+
+def test_minimize_answers_like_scipy():
+    result = nb.minimize(bowl, nb.Sphere(2), budget=15, seed=0)
+    assert result.value == result.fun == bowl(result.x)
+    assert result.nfev == len(result.history) == 15
+    assert result.success
+    assert "budget" in result.message
+    assert result.value < 1.1  # the minimum is 1, at (±1, 0, 0)
+
+
+def test_minimize_says_when_nothing_worked():
+    with pytest.raises(nb.ArgumentError, match="None of 3 evaluations gave a number"):
+        nb.minimize(lambda x: math.nan, nb.Sphere(2), budget=3)
+
+
+@pytest.mark.parametrize(
+    ("act", "error", "words"),
+    [
+        (lambda s: s.tell(7, 1.0), nb.TrialError, "no trial 7"),
+        (lambda s: [s.tell(0, 1.0), s.tell(0, 1.0)], nb.TrialError, "told already"),
+        (lambda s: s.tell(0), nb.ArgumentError, "value or failed"),
+        (lambda s: s.tell(0, 1.0, failed="no"), nb.ArgumentError, "value or failed"),
+        (lambda s: s.add([1.0, 0.0], 1.0), nb.ShapeError, "end in shape"),
+        (lambda s: s.add([1.0, 1.0, 0.0], 1.0), nb.OffManifoldError, "norm is 1"),
+        (lambda s: s.add([1.0, 0.0, 0.0], math.nan), nb.ArgumentError, "finite number"),
+        (lambda s: s.add([[1.0, 0.0, 0.0]], 1.0), nb.ArgumentError, "one point"),
+        (lambda s: s.ask(0), nb.ArgumentError, "at least 1"),
+        (lambda s: s.run(bowl, -1), nb.ArgumentError, "whole number"),
+        (lambda s: s.run(bowl, 1, on_error="ignore"), nb.ArgumentError, "on_error"),
+        (lambda s: s.model(), nb.ArgumentError, "no model"),
+        (lambda s: nb.Study("sphere:2"), nb.ArgumentError, "nestbo.space"),
+        (lambda s: nb.Study(nb.Sphere(2), "gabo"), nb.ArgumentError, "GaBO()"),
+        (lambda s: nb.Study(nb.Sphere(2), seed=-1), nb.ArgumentError, "seed"),
+        (lambda s: nb.Study(nb.Sphere(2), direction="up"), nb.ArgumentError, "direction"),
+    ],
+)
+def test_mistakes_are_explained(act, error, words):
+    study = nb.Study(nb.Sphere(2), nb.RandomSearch())
+    study.ask()
+    with pytest.raises(error) as caught:
+        act(study)
+    assert words in str(caught.value)
+
+
+def test_progress_is_lines_when_not_on_a_terminal(capsys):
+    nb.Study(nb.Sphere(2), nb.RandomSearch()).run(bowl, 3)
+    text = capsys.readouterr().err
+    assert "3/3 evaluations, best" in text
+    assert "\x1b" not in text
