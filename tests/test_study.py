@@ -176,6 +176,7 @@ def test_minimize_says_when_nothing_worked():
         (lambda s: nb.Study(nb.Sphere(2), "gabo"), nb.ArgumentError, "GaBO()"),
         (lambda s: nb.Study(nb.Sphere(2), seed=-1), nb.ArgumentError, "seed"),
         (lambda s: nb.Study(nb.Sphere(2), direction="up"), nb.ArgumentError, "direction"),
+        (lambda s: nb.Study(nb.Sphere(2), noise=-1.0), nb.ArgumentError, "variance"),
     ],
 )
 def test_mistakes_are_explained(act, error, words):
@@ -191,3 +192,16 @@ def test_progress_is_lines_when_not_on_a_terminal(capsys):
     text = capsys.readouterr().err
     assert "3/3 evaluations, best" in text
     assert "\x1b" not in text
+
+
+def test_known_noise_is_what_the_model_assumes(tmp_path):
+    """On pure noise of variance 4, a model told so attributes this much to noise; and the store remembers it."""
+    rng, path = torch.Generator().manual_seed(0), tmp_path / "s.db"
+    study = nb.Study(nb.Sphere(2), nb.GaBO(), store=path, noise=4.0)
+    for x in nb.Sphere(2).random(30, rng=rng):
+        study.add(x, 2 * torch.randn((), generator=rng).item())
+    study.close()
+    study = nb.Study.load(path)
+    model = study.model()
+    variance = model.gp.noise * model.gp.scale * model.outputs.scale.squeeze() ** 2
+    assert variance.item() == pytest.approx(4.0, rel=1e-9)

@@ -26,16 +26,20 @@ class Trial:
 
 @dataclass(frozen=True)
 class History(Sequence[Trial]):
-    """The trials of a study in the order of their indices; values are to be minimised."""
+    """The trials of a study in the order of their indices; values are to be minimised.
+
+    ``noise`` is the variance of the noise of values, if it is known.
+    """
 
     trials: tuple[Trial, ...] = ()
+    noise: float | None = None
 
     @overload
     def __getitem__(self, index: int) -> Trial: ...
     @overload
     def __getitem__(self, index: slice) -> History: ...
     def __getitem__(self, index: int | slice) -> Trial | History:
-        return History(self.trials[index]) if isinstance(index, slice) else self.trials[index]
+        return self._with(self.trials[index]) if isinstance(index, slice) else self.trials[index]
 
     def __len__(self) -> int:
         return len(self.trials)
@@ -43,19 +47,22 @@ class History(Sequence[Trial]):
     def __iter__(self) -> Iterator[Trial]:
         return iter(self.trials)
 
+    def _with(self, trials: tuple[Trial, ...]) -> History:
+        return History(trials, self.noise)
+
     def add(self, *trials: Trial) -> History:
         """A longer history."""
-        return History((*self.trials, *trials))
+        return self._with((*self.trials, *trials))
 
     @property
     def finished(self) -> History:
         """The trials that were told or failed."""
-        return History(tuple(trial for trial in self if trial.status != "asked"))
+        return self._with(tuple(trial for trial in self if trial.status != "asked"))
 
     @property
     def pending(self) -> History:
         """The trials that were asked and not yet told."""
-        return History(tuple(trial for trial in self if trial.status == "asked"))
+        return self._with(tuple(trial for trial in self if trial.status == "asked"))
 
     @property
     def best(self) -> Trial | None:

@@ -30,6 +30,10 @@ class Outputs(ABC):
     def inverse(self, z: Tensor) -> Tensor:
         """Back into the units of y."""
 
+    def noise(self, variance: float) -> Tensor | None:
+        """A variance of y in the model's units (…, 1), if the map is linear."""
+        return None
+
 
 @dataclass(frozen=True)
 class Standardise(Outputs):
@@ -44,6 +48,9 @@ class Standardise(Outputs):
 
     def inverse(self, z: Tensor) -> Tensor:
         return self.shift + self.scale * z
+
+    def noise(self, variance: float) -> Tensor | None:
+        return variance / self.scale**2
 
 
 @dataclass(frozen=True)

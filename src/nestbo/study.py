@@ -28,7 +28,7 @@ class Study:
     """An optimisation in progress. Its only state is its history, kept in ``store`` (a path) or in memory.
 
     A suggestion is a function of space, strategy, history and seed: a study that was killed and loaded again goes on as
-    if nothing had happened.
+    if nothing had happened. ``noise`` is the variance of the noise of values, if it is known.
     """
 
     def __init__(
@@ -39,16 +39,18 @@ class Study:
         seed: int = 0,
         store: str | os.PathLike[str] | None = None,
         direction: Direction = "minimize",
+        noise: float | None = None,
     ) -> None:
-        _check_settings(space, strategy, seed, direction)
+        _check_settings(space, strategy, seed, direction, noise)
         self.space, self.strategy = space, strategy or default_strategy(space)
-        self.seed, self.direction = seed, direction
+        self.seed, self.direction, self.noise = seed, direction, noise
         self._store = Store(store, space.point_shape)
         wanted = {
             "space": space.specification,
             "strategy": self.strategy.specification,
             "seed": seed,
             "direction": direction,
+            "noise": noise,
         }
         if self._store.empty:
             self._store.create(wanted)
@@ -69,7 +71,8 @@ class Study:
             store.close()
         try:
             where, method = space(settings["space"]), strategy(settings["strategy"])
-            return cls(where, method, seed=settings["seed"], store=path, direction=settings["direction"])
+            kept = {name: settings[name] for name in ("seed", "direction", "noise")}
+            return cls(where, method, store=path, **kept)
         except (KeyError, ArgumentError) as error:
             raise StoreError(f"The settings in {path} cannot be read: {error}") from error
 
@@ -93,7 +96,7 @@ class Study:
         while settled in self._known and self._known[settled].status in ("told", "failed"):
             settled += 1
         self._known.update((trial.index, trial) for trial in self._store.trials(settled))
-        return History(tuple(self._known[k] for k in sorted(self._known)))
+        return History(tuple(self._known[k] for k in sorted(self._known)), self.noise)
 
     @property
     def pending(self) -> list[Trial]:
@@ -114,7 +117,8 @@ class Study:
         """The history as strategies see it."""
         if self.direction == "minimize":
             return self.history
-        return History(tuple(replace(t, value=None if t.value is None else -t.value) for t in self.history))
+        flipped = tuple(replace(t, value=None if t.value is None else -t.value) for t in self.history)
+        return History(flipped, self.noise)
 
     def add(self, x: Any, value: float) -> Trial:
         """An observation made elsewhere."""
@@ -302,7 +306,7 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def _check_settings(space: Any, strategy: Any, seed: Any, direction: Any) -> None:
+def _check_settings(space: Any, strategy: Any, seed: Any, direction: Any, noise: Any) -> None:
     if not isinstance(space, Manifold):
         raise ArgumentError(
             f'A study needs a space such as Sphere(2), got {space!r}. nestbo.space("sphere:2") reads a text.'
@@ -313,6 +317,8 @@ def _check_settings(space: Any, strategy: Any, seed: Any, direction: Any) -> Non
         raise ArgumentError(f"The seed is a whole number of at least 0, got {seed!r}.")
     if direction not in ("minimize", "maximize"):
         raise ArgumentError(f'The direction is "minimize" or "maximize", got {direction!r}.')
+    if noise is not None and not (isinstance(noise, int | float) and 0 < noise < math.inf):
+        raise ArgumentError(f"noise is a positive variance, or None to infer it, got {noise!r}.")
 
 
 def _check_same(wanted: dict[str, Any], stored: dict[str, Any], path: Any) -> None:

@@ -115,31 +115,35 @@ def fit_surrogate(
     outputs: type[Outputs] = Standardise,
     priors: bool = True,
     previous: Tensor | None = None,
+    noise: float | None = None,
 ) -> Surrogate:
     """Fit length scales, noise, mean and scale to x (runs, n, *point), y (runs, n), n ≥ 1, one generator per run.
 
     With ``priors`` the fit is maximum a posteriori, else maximum likelihood, best of several starts: ``previous``
     parameters (runs, scales + 1) where there are any, the prior's median, and random ones. It does not fail: where
     nothing finite was found, the prior's median stands in, shortened until the Gram matrix is positive definite, and
-    the note says so.
+    the note says so. ``noise`` is the variance of the noise in y, if it is known; a map of the outputs that is not
+    linear has no use for it.
     """
     transform = outputs.fit(y)
     z = transform.forward(y)
-    box = _parameter_box(kernel, x)
+    known = None if noise is None else transform.noise(noise)
+    box = _parameter_box(kernel, known is not None)
     starts = _starts(kernel, box, rngs, previous)
     statistic = kernel.statistic(x, x)
 
-    def loss(parameters: Tensor, statistic: Tensor, z: Tensor) -> Tensor:
-        return negative_log_likelihood(kernel, parameters, statistic.unsqueeze(1), z.unsqueeze(1), priors)
+    def loss(parameters: Tensor, statistic: Tensor, z: Tensor, *known: Tensor) -> Tensor:
+        return negative_log_likelihood(kernel, parameters, statistic.unsqueeze(1), z.unsqueeze(1), priors, *known)
 
-    found = lbfgs(loss, box, starts, data=(statistic, z), tolerance=_FIT_TOLERANCE, max_iterations=_FIT_ITERATIONS)
+    data = (statistic, z) if known is None else (statistic, z, known)
+    found = lbfgs(loss, box, starts, data=data, tolerance=_FIT_TOLERANCE, max_iterations=_FIT_ITERATIONS)
     value = found.value.nan_to_num(nan=math.inf)
     chosen = value.argmin(1)
     runs = torch.arange(len(x), device=x.device)
     failed = ~value[runs, chosen].isfinite()
     parameters = torch.where(failed.unsqueeze(-1), starts[:, 0], found.point[runs, chosen])
     parameters = _shortened(kernel, parameters, statistic) if failed.any() else parameters
-    gp = _condition(kernel, x, z, parameters, priors)
+    gp = _condition(kernel, x, z, parameters, priors, known)
     return Surrogate(gp, transform, tuple(map(_note, parameters.tolist(), value[runs, chosen].tolist())))
 
 
@@ -148,13 +152,13 @@ def _note(parameters: list[float], value: float) -> dict[str, Any]:
     return note if math.isfinite(value) else {**note, "fallback": "the fit failed; the prior's median stands in"}
 
 
-def _parameter_box(kernel: ManifoldKernel, x: Tensor) -> Box:
-    """Bounds of (log length scales, log relative noise)."""
+def _parameter_box(kernel: ManifoldKernel, known: bool) -> Box:
+    """Bounds of (log length scales, log relative noise); with known noise the latter sets the signal's scale."""
     low, high = kernel.lengthscale_bounds
-    least = max(_NOISE[0], kernel.tolerance)
+    least, most = max(_NOISE[0], kernel.tolerance), 1e3 if known else _NOISE[1]
     return Box(
         [*low.log().tolist(), math.log(least)],  # type: ignore[arg-type]
-        [*high.log().tolist(), math.log(_NOISE[1])],  # type: ignore[arg-type]
+        [*high.log().tolist(), math.log(most)],  # type: ignore[arg-type]
     )
 
 
@@ -174,16 +178,31 @@ def _starts(kernel: ManifoldKernel, box: Box, rngs: list[torch.Generator], previ
 
 
 def negative_log_likelihood(
-    kernel: ManifoldKernel, parameters: Tensor, statistic: Tensor, z: Tensor, priors: bool
+    kernel: ManifoldKernel,
+    parameters: Tensor,
+    statistic: Tensor,
+    z: Tensor,
+    priors: bool,
+    noise: Tensor | None = None,
 ) -> Tensor:
-    """−log p(z | parameters) (…), less the log priors if wanted, at the best mean and scale, up to a constant."""
+    """−log p(z | parameters) (…), less the log priors if wanted, at the best mean and scale, up to a constant.
+
+    Where the variance of the ``noise`` is known, (runs, 1), it and the relative noise give the scale.
+    """
+    gram = _noisy_gram(kernel, parameters, statistic)
+    half_log_determinant, square = _Whitened.apply(gram, z.expand(gram.shape[:-1]))  # type: ignore[no-untyped-call]
+    weight, rate = _scale_prior(z, priors)
     log_lengthscale, log_noise = parameters[..., :-1], parameters[..., -1]
-    noisy = _noisy_gram(kernel, parameters, statistic)
-    loss: Tensor = _ProfiledLikelihood.apply(noisy, z.expand(noisy.shape[:-1]), priors)  # type: ignore[no-untyped-call]
+    if noise is None:
+        loss = half_log_determinant + weight * _best_scale(square, weight, rate).log()
+    else:
+        scale = noise / log_noise.exp()
+        loss = half_log_determinant + weight * scale.log() + (square / 2 + rate) / scale
     if not priors:
         return loss
     centre, width = _NOISE_PRIOR
-    return loss - kernel.log_prior(log_lengthscale) + ((log_noise - centre) / width) ** 2 / 2
+    usual = ((log_noise - centre) / width) ** 2 / 2 if noise is None else 0
+    return loss - kernel.log_prior(log_lengthscale) + usual
 
 
 def _noisy_gram(kernel: ManifoldKernel, parameters: Tensor, statistic: Tensor) -> Tensor:
@@ -203,46 +222,54 @@ def _shortened(kernel: ManifoldKernel, parameters: Tensor, statistic: Tensor) ->
     return parameters
 
 
-class _ProfiledLikelihood(torch.autograd.Function):
-    """½ log|K| + (n/2 + a + 1) log s² at the mean m and scale s² that are best for K; one Cholesky factorisation.
+class _Whitened(torch.autograd.Function):
+    """½ log|K| and (z − m)ᵀK⁻¹(z − m) at the mean m that makes it least; one Cholesky factorisation.
 
-    m and s² minimise, so that the derivative is ½ (K⁻¹ − ααᵀ/s²) with α = K⁻¹(z − m), as if they were constants.
+    m is optimal, so that the derivatives are ½K⁻¹ and −ααᵀ with α = K⁻¹(z − m), as if it were constant.
     """
 
     @staticmethod
-    def forward(ctx: Any, k: Tensor, z: Tensor, priors: bool) -> Tensor:
+    def forward(ctx: Any, k: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         root, failed = torch.linalg.cholesky_ex(k)
         root = torch.where((failed != 0)[..., None, None], torch.nan, root)
-        _, scale, residual, weight = _profile(root, z, priors)
-        ctx.save_for_backward(root, residual, scale)
-        return root.diagonal(dim1=-2, dim2=-1).log().sum(-1) + weight * scale.log()
+        _, residual = _best_mean(root, z)
+        ctx.save_for_backward(root, residual)
+        return root.diagonal(dim1=-2, dim2=-1).log().sum(-1), residual.square().sum(-1)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:
-        root, residual, scale = ctx.saved_tensors
-        inverse = torch.cholesky_inverse(root)
+    def backward(ctx: Any, to_log: Tensor, to_square: Tensor) -> tuple[Tensor, None]:
+        root, residual = ctx.saved_tensors
         alpha = torch.linalg.solve_triangular(root.mT, residual.unsqueeze(-1), upper=True)
-        slope = (inverse - alpha @ alpha.mT / scale[..., None, None]) / 2
-        return upstream[..., None, None] * slope, None, None
+        inverse = to_log[..., None, None] * torch.cholesky_inverse(root) / 2
+        return inverse - to_square[..., None, None] * (alpha @ alpha.mT), None
 
 
-def _profile(root: Tensor, z: Tensor, priors: bool) -> tuple[Tensor, Tensor, Tensor, float]:
-    """Given K = L Lᵀ: the best mean and scale, the whitened residual L⁻¹(z − m), and the weight of log s²."""
+def _best_mean(root: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+    """Given K = L Lᵀ: the most likely mean m, and L⁻¹(z − m)."""
     both = torch.stack([z, torch.ones_like(z)], -1)
     white, ones = torch.linalg.solve_triangular(root, both, upper=False).unbind(-1)
     mean = (white * ones).sum(-1) / ones.square().sum(-1)
-    residual = white - mean.unsqueeze(-1) * ones
+    return mean, white - mean.unsqueeze(-1) * ones
+
+
+def _scale_prior(z: Tensor, priors: bool) -> tuple[float, float]:
+    """The weight of log s² in the loss, n/2 + a + 1, and the rate of the prior of s²; n/2 and 0 without one."""
     shape, rate = _SCALE_PRIOR if priors else (-1.0, 0.0)
-    weight = z.shape[-1] / 2 + shape + 1
-    scale = ((residual.square().sum(-1) / 2 + rate) / weight).clamp(min=1e-12)
-    return mean, scale, residual, weight
+    return z.shape[-1] / 2 + shape + 1, rate
 
 
-def _condition(kernel: ManifoldKernel, x: Tensor, z: Tensor, parameters: Tensor, priors: bool) -> GP:
+def _best_scale(square: Tensor, weight: float, rate: float) -> Tensor:
+    return ((square / 2 + rate) / weight).clamp(min=1e-12)
+
+
+def _condition(
+    kernel: ManifoldKernel, x: Tensor, z: Tensor, parameters: Tensor, priors: bool, known: Tensor | None
+) -> GP:
     """The process with these parameters, given the data."""
     lengthscale, noise = parameters[..., :-1].exp(), parameters[..., -1].exp()
     gram = kernel.correlation(x, x, lengthscale)
     root = torch.linalg.cholesky(gram + torch.diag_embed(noise.unsqueeze(-1).expand(z.shape)))
-    mean, scale, _, _ = _profile(root, z, priors)
-    return GP(kernel, x, z, lengthscale, mean, scale, noise)
+    mean, residual = _best_mean(root, z)
+    best = _best_scale(residual.square().sum(-1), *_scale_prior(z, priors))
+    return GP(kernel, x, z, lengthscale, mean, best if known is None else known.squeeze(-1) / noise, noise)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import torch
@@ -28,7 +28,7 @@ class Runs:
     """Several independent runs of equal length, the data of a strategy's core.
 
     Points (runs, n, *point), values (runs, n) with n ≥ 0, points asked and not yet told (runs, m, *point), one random
-    generator per run, and the notes of each run's last suggestion.
+    generator per run, the notes of each run's last suggestion, and the variance of the noise of values, if known.
     """
 
     x: Tensor
@@ -36,6 +36,7 @@ class Runs:
     pending: Tensor
     rngs: list[torch.Generator]
     notes: list[dict[str, Any]]
+    noise: float | None = None
 
     @classmethod
     def of(cls, space: Manifold, history: History, rng: torch.Generator) -> Runs:
@@ -48,11 +49,12 @@ class Runs:
             (pending.points if pending else empty).unsqueeze(0),
             [rng],
             [next((trial.notes for trial in reversed(finished) if trial.notes), {})],
+            history.noise,
         )
 
     def with_pending(self, x: Tensor) -> Runs:
         """The same runs with one more point each that is asked and not yet told."""
-        return Runs(self.x, self.y, torch.cat([self.pending, x.unsqueeze(1)], 1), self.rngs, self.notes)
+        return replace(self, pending=torch.cat([self.pending, x.unsqueeze(1)], 1))
 
 
 class Strategy(Specified, ABC):

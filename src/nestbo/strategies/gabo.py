@@ -83,6 +83,7 @@ class GaBO(Strategy):
             outputs=OUTPUTS[self.outputs],
             priors=self.priors,
             previous=previous,
+            noise=runs.noise,
         )
 
     def _acquisition(self, space: Manifold, runs: Runs, surrogate: Surrogate) -> Any:
