@@ -29,6 +29,15 @@ class Study:
 
     A suggestion is a function of space, strategy, history and seed: a study that was killed and loaded again goes on as
     if nothing had happened. ``noise`` is the variance of the noise of values, if it is known.
+
+    >>> import nestbo as nb
+    >>> study = nb.Study(nb.Sphere(2), nb.GaBO(), seed=0)  # store="robot.db" keeps it in a file
+    >>> trial = study.ask()
+    >>> done = study.tell(trial, 3.2)
+    >>> study.best.value
+    3.2
+    >>> study.pending
+    []
     """
 
     def __init__(
@@ -268,7 +277,13 @@ def minimize(
     progress: bool = False,
     numpy: bool = False,
 ) -> Minimum:
-    """Minimise an expensive function over a space with ``budget`` evaluations in all, the initial ones included."""
+    """Minimise an expensive function over a space with ``budget`` evaluations in all, the initial ones included.
+
+    >>> import nestbo as nb
+    >>> result = nb.minimize(lambda x: float(x[0]), nb.Sphere(2), budget=15, seed=0)
+    >>> result.value < -0.99  # the minimum is -1
+    True
+    """
     study = Study(space, strategy, seed=seed, store=store)
     study.run(f, max(0, budget - len(study.history.finished)), progress=progress, numpy=numpy)
     best, history = study.best, study.history

@@ -21,7 +21,13 @@ MANIFOLDS: dict[str, type[Manifold]] = {
 
 
 def space(text: str) -> Manifold:
-    """The manifold that a text specifies: ``space("spd:10:eigenvalues=0.001,5")``."""
+    """The manifold that a text specifies.
+
+    >>> space("spd:10:eigenvalues=0.001,5")
+    SPD(10, eigenvalues=(0.001, 5.0))
+    >>> space("product:(sphere:2):(box:0:1)").specification
+    'product:(sphere:2):(box:0.0,:1.0,)'
+    """
     manifold: Manifold = parse(text, MANIFOLDS, "space")
     return manifold
 

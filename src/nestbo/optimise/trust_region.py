@@ -52,6 +52,13 @@ def trust_region(
     that begin with the first batch axis and reach ``f(x, *data)`` in step with it. ``constraints`` maps points to
     c(x) ≥ 0, shape (*batch) or (*batch, m); from a feasible start every iterate is feasible. The bounds of the space
     itself are always respected. ``hessian="differences"`` replaces double backward by differences of gradients.
+
+    >>> import torch, nestbo as nb
+    >>> starts = nb.Sphere(3).random(8, rng=torch.Generator().manual_seed(0))
+    >>> weights = torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64)
+    >>> result = nb.optimise.trust_region(lambda x: (weights * x**2).sum(-1), nb.Sphere(3), starts)
+    >>> [round(v, 9) for v in result.value.tolist()] == [1.0] * 8
+    True
     """
     check_options(tolerance=tolerance, max_iterations=max_iterations)
     if hessian not in ("exact", "differences"):

@@ -61,6 +61,13 @@ def problem(name: str, space: Manifold, *, latent_dim: int | None = None, seed: 
 
     With ``latent_dim`` the function lives on the small manifold of that size, behind a projection drawn from ``seed``:
     ``problem("product-of-sines", Sphere(50), latent_dim=5, seed=7)``.
+
+    >>> from nestbo import Sphere
+    >>> hidden = problem("rosenbrock", Sphere(50), latent_dim=5, seed=7)
+    >>> hidden.mapping.latent
+    Sphere(5)
+    >>> hidden.objective(hidden.optimum).item() < 1e-20
+    True
     """
     if name not in PROBLEMS:
         near = difflib.get_close_matches(str(name), PROBLEMS, n=1)

@@ -28,6 +28,12 @@ class GaBO(Strategy):
 
     The first ``initial`` points are random. ``kernel``, ``acquisition``, ``outputs`` and ``optimiser`` are names from
     the registries of these; ``priors`` makes the fit maximum a posteriori instead of maximum likelihood.
+
+    >>> import torch
+    >>> from nestbo import History, Sphere
+    >>> suggestion = GaBO().suggest(Sphere(2), History(), 1, torch.Generator().manual_seed(0))[0]
+    >>> tuple(suggestion.x.shape)
+    (3,)
     """
 
     kernel: str = "matern52"

@@ -1,0 +1,12 @@
+"""The command ``nestbo``: studies from a shell. Nothing in the library imports this package."""
+
+from nestbo.cli import bench, looking, running
+from nestbo.cli.app import app
+
+
+def main() -> None:
+    """The entry point of the command."""
+    app(prog_name="nestbo")
+
+
+__all__ = ["app", "bench", "looking", "main", "running"]

@@ -1,0 +1,116 @@
+"""The command itself: a mistake becomes one sentence on stderr and an exit code, stdout carries results only."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, cast
+
+import typer
+from typer.core import TyperGroup
+
+from nestbo import __version__
+from nestbo.errors import ArgumentError, NestboError
+from nestbo.study import Study
+
+_UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])  # typer does not name it
+
+
+class Commands(TyperGroup):
+    """All subcommands; whatever one raises ends here."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (typer.Exit, typer.Abort, BrokenPipeError):
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            if ctx.params.get("traceback"):
+                raise
+            say(_sentence(error))
+            raise typer.Exit(_code(error)) from error
+
+
+def _code(error: BaseException) -> int:
+    if isinstance(error, KeyboardInterrupt):
+        return 130
+    return 2 if isinstance(error, ArgumentError | _UsageError) else 1
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "Interrupted; everything told is kept."
+    if isinstance(error, _UsageError):
+        command = error.ctx.command_path if error.ctx else "nestbo"
+        return f"{error.format_message()} {command} --help says what it takes."
+    if isinstance(error, NestboError | OSError):
+        return str(error)
+    return f"{type(error).__name__}: {error}. nestbo --traceback … shows where."
+
+
+app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"nestbo {__version__}")
+        raise typer.Exit
+
+
+@app.callback(epilog="Exit codes: 0 done, 1 the study or the objective failed, 2 wrong arguments, 130 interrupted.")
+def nestbo(
+    traceback: Annotated[bool, typer.Option("--traceback", help="Show where an error came from.")] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
+) -> None:
+    """Minimise expensive functions on Riemannian manifolds; a study is one file.
+
+    An automatic study is begun by [bold]run[/] and continued by [bold]resume[/]. One evaluated by hand is begun by
+    [bold]new[/] and goes on by [bold]ask[/] and [bold]tell[/]. Results go to stdout, progress and messages to stderr.
+    """
+
+
+def say(text: str) -> None:
+    """A message, on stderr."""
+    typer.echo(text, err=True)
+
+
+def put(value: Any) -> None:
+    """A result as one line of JSON, on stdout; floats survive to the last bit."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def opened(path: str) -> Study:
+    """The study in a file."""
+    if not os.path.exists(path):
+        raise ArgumentError(f"There is no study at {path}. Check the path, or begin one with nestbo new or nestbo run.")
+    return Study.load(path)
+
+
+def check_name(kind: str, name: str, known: Iterable[str]) -> None:
+    """Refuse a name that is not known, and say which one is near."""
+    known = list(known)
+    if name not in known:
+        near = difflib.get_close_matches(name.lower(), known, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ArgumentError(f"Wanted a {kind} ({', '.join(known)}), got {name!r}.{hint}")
+
+
+def first_line(thing: Any) -> str:
+    """The first line of a docstring."""
+    return str(thing.__doc__).strip().splitlines()[0]
+
+
+def completion(registry: Callable[[], Mapping[str, Any]]) -> Callable[[str], list[tuple[str, str]]]:
+    """Tab completion of the names in a registry."""
+
+    def complete(incomplete: str) -> list[tuple[str, str]]:
+        return [(name, first_line(thing)) for name, thing in registry().items() if name.startswith(incomplete)]
+
+    return complete
+
+
+Store = Annotated[str, typer.Argument(metavar="STORE", help="The file of the study.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for a script to read.")]

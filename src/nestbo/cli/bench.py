@@ -1,0 +1,96 @@
+"""``ask``, ``tell``, ``add``: for people who evaluate by hand, at a bench."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from nestbo.cli.app import Store, app, opened, put, say
+from nestbo.cli.records import brief, entries
+from nestbo.errors import ArgumentError
+from nestbo.history import Trial
+from nestbo.study import Study
+
+
+@app.command()
+def ask(
+    store: Store,
+    n: Annotated[int, typer.Option("-n", min=1, help="How many different points.")] = 1,
+    pending: Annotated[bool, typer.Option("--pending", help="The open trials again, instead of new ones.")] = False,
+) -> None:
+    """Print new points to evaluate, each as a line of JSON with its index and x."""
+    with opened(store) as study:
+        for trial in study.pending if pending else study.ask(n):
+            put(brief(trial))
+
+
+@app.command(context_settings={"ignore_unknown_options": True})  # so that -1.5 is a value
+def tell(
+    store: Store,
+    index: Annotated[int | None, typer.Argument(metavar="[INDEX", help="Of a trial that was asked.")] = None,
+    value: Annotated[str | None, typer.Argument(metavar="VALUE]", help="What was measured.")] = None,
+    failed: Annotated[str | None, typer.Option(metavar="WHY", help="Instead of a value.")] = None,
+    json: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help='Instead: {"index": 0, "value": 1.5} or "failed", several, or - for stdin.'),
+    ] = None,
+) -> None:
+    """Tell the value of a trial, or why it has none; it is on the disk when this returns.
+
+    A value that is not finite (nan, inf) counts as a failure.
+    """
+    if json is not None and (index, value, failed) != (None, None, None):
+        raise ArgumentError("tell takes INDEX VALUE, INDEX --failed WHY or --json JSON, got two of these. Keep one.")
+    outcomes = [_outcome(index, value, failed)] if json is None else [_checked(entry) for entry in entries(json)]
+    with opened(store) as study:
+        for number, result, why in outcomes:
+            _say_told(study, study.tell(number, result, failed=why))
+
+
+@app.command()
+def add(
+    store: Store,
+    x: Annotated[str | None, typer.Option(metavar="JSON", help="The point, such as [0, 0, 1].")] = None,
+    value: Annotated[str | None, typer.Option(metavar="NUMBER", help="Its value.")] = None,
+    json: Annotated[
+        str | None, typer.Option(metavar="JSON", help='Instead: {"x": …, "value": …}, several, or - for stdin.')
+    ] = None,
+) -> None:
+    """Add an observation made elsewhere."""
+    if (json is None) == (x is None) or (x is None) != (value is None):
+        raise ArgumentError("add takes --x JSON --value NUMBER, or --json JSON. Give one of the two.")
+    found = entries(json if x is None else f'{{"x": {x}}}')  # type: ignore[arg-type]
+    with opened(store) as study:
+        for entry in found:
+            number = entry.get("value") if value is None else _number(value)
+            trial = study.add(entry.get("x"), number)  # type: ignore[arg-type]
+            say(f"Added trial {trial.index} with the value {trial.value!r}.")
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ArgumentError(f"Wanted a number such as 1.5 or -2e-3, got {text!r}. Write it so.") from error
+
+
+def _outcome(index: int | None, value: str | None, failed: str | None) -> tuple[int, float | None, str | None]:
+    if index is None or (value is None) == (failed is None):
+        raise ArgumentError("tell takes INDEX VALUE, INDEX --failed WHY or --json JSON. Give one of these.")
+    return index, None if value is None else _number(value), failed
+
+
+def _checked(entry: dict[str, Any]) -> tuple[int, float | None, str | None]:
+    """What a JSON object tells."""
+    index, value, failed = (entry.get(name) for name in ("index", "value", "failed"))
+    numeric = isinstance(value, int | float) and not isinstance(value, bool)
+    if type(index) is not int or numeric == isinstance(failed, str) or not (numeric or value is None):
+        raise ArgumentError(f'Wanted {{"index": 0, "value": 1.5}} or {{"index": 0, "failed": "why"}}, got {entry!r}.')
+    return index, value, failed
+
+
+def _say_told(study: Study, trial: Trial) -> None:
+    outcome = repr(trial.value) if trial.status == "told" else f"failed, {trial.notes['failed']}"
+    best = study.best
+    say(f"Trial {trial.index}: {outcome}." + (f" Best: {best.value!r} (trial {best.index})." if best else ""))

@@ -1,0 +1,133 @@
+"""``show``, ``best``, ``export``, ``plot``, ``list``: what there is."""
+
+from __future__ import annotations
+
+import json as json_
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Annotated, Any, TextIO
+
+import typer
+
+from nestbo.cli.app import Json, Store, app, check_name, completion, first_line, opened, put, say
+from nestbo.cli.records import FORMATS, brief, records, summary, table
+from nestbo.errors import ArgumentError, NestboError
+from nestbo.history import Trial
+from nestbo.kernels import KERNELS
+from nestbo.manifolds import MANIFOLDS
+from nestbo.problems import PROBLEMS
+from nestbo.strategies import STRATEGIES
+
+TOPICS: dict[str, Mapping[str, Any]] = {
+    "manifolds": MANIFOLDS,
+    "kernels": KERNELS,
+    "strategies": STRATEGIES,
+    "problems": {name: function.value for name, function in PROBLEMS.items()},
+}
+
+
+def _drawings() -> dict[str, Any]:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from nestbo.plots import DRAWINGS
+
+    return DRAWINGS
+
+
+@app.command()
+def show(store: Store, json: Json = False) -> None:
+    """Show how a study stands: its settings, its best trial and a table of all."""
+    from rich.console import Console
+
+    with opened(store) as study:
+        facts = summary(study, store)
+        if json:
+            put({**facts, "trials": records(study, store)})
+            return
+        console = Console(highlight=False)
+        for name, text in _described(facts).items():
+            console.print(f"{name:10}{text}", markup=False)
+        if len(study.history):
+            console.print(table(study))
+
+
+def _described(facts: dict[str, Any]) -> dict[str, str]:
+    """The summary, in words."""
+    counts, best = facts["counts"], facts["best"]
+    plain = {name: str(value) for name, value in facts.items() if name not in ("counts", "best", "numpy")}
+    trials = f"{counts['told']} told, {counts['failed']} failed, {counts['asked']} pending"
+    found = "none yet" if best is None else f"{best['value']!r} (trial {best['index']})"
+    return {**plain, "trials": trials, "best": found}
+
+
+@app.command()
+def best(store: Store, json: Json = False) -> None:
+    """Print the best trial, its numbers to the last bit; exit with 1 if there is none yet."""
+    with opened(store) as study:
+        trial = study.best
+        if trial is None:
+            raise NestboError(f"No trial of {store} has a value yet. nestbo tell gives one.")
+        put(brief(trial)) if json else say_best(trial)
+
+
+def say_best(trial: Trial) -> None:
+    """A trial for the eye, on stdout."""
+    typer.echo(f"best   {trial.value!r} (trial {trial.index})\nx      {json_.dumps(trial.x.tolist())}")
+
+
+@app.command()
+def export(
+    store: Store,
+    format: Annotated[  # noqa: A002
+        str, typer.Option("--format", "-f", help="csv or jsonl.", autocompletion=lambda: list(FORMATS))
+    ] = "csv",
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")] = "-",
+) -> None:
+    """Write all trials as CSV or JSON lines, numbers to the last bit."""
+    check_name("format", format, FORMATS)
+    with opened(store) as study, _written(output) as file:
+        FORMATS[format](study, store, file)
+
+
+def _written(output: str) -> AbstractContextManager[TextIO]:
+    return nullcontext(sys.stdout) if output == "-" else open(output, "w", encoding="utf-8")
+
+
+@app.command()
+def plot(
+    store: Store,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="A .png, .pdf or .svg file.")],
+    kind: Annotated[
+        str, typer.Option("--kind", "-k", help="Which picture.", autocompletion=completion(_drawings))
+    ] = "convergence",
+) -> None:
+    """Draw a study into a file."""
+    check_name("kind of picture", kind, _drawings())
+    from nestbo.plots import draw
+
+    with opened(store) as study:
+        figure = draw(study, kind)
+        try:
+            figure.savefig(output)
+        except ValueError as error:
+            raise ArgumentError(f"Cannot write a picture as {output}: {error}. End the name in .png, say.") from error
+    say(f"Wrote {output}.")
+
+
+@app.command("list")
+def list_(
+    topic: Annotated[
+        str, typer.Argument(metavar="|".join(TOPICS), help="What to list.", autocompletion=lambda: list(TOPICS))
+    ],
+    json: Json = False,
+) -> None:
+    """List the manifolds, kernels, strategies or problems there are."""
+    check_name("topic", topic, TOPICS)
+    lines = {name: first_line(thing) for name, thing in TOPICS[topic].items()}
+    if json:
+        put(lines)
+        return
+    for name, line in lines.items():
+        typer.echo(f"{name:{max(map(len, lines)) + 2}}{line}")

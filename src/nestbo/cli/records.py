@@ -1,0 +1,139 @@
+"""Trials as text: JSON, CSV and tables."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+from torch import Tensor
+
+from nestbo.errors import ArgumentError
+from nestbo.history import Trial
+from nestbo.storage import Store
+from nestbo.study import Study
+
+Times = Mapping[int, tuple[float | None, float | None]]
+
+
+def brief(trial: Trial) -> dict[str, Any]:
+    """What ``ask`` and ``best`` print of a trial."""
+    value = {} if trial.value is None else {"value": trial.value}
+    return {"index": trial.index, **value, "x": trial.x.tolist()}
+
+
+def record(trial: Trial, times: Times) -> dict[str, Any]:
+    """All that is known of a trial."""
+    asked, told = times.get(trial.index, (None, None))
+    return {
+        "index": trial.index,
+        "status": trial.status,
+        "value": trial.value,
+        "x": trial.x.tolist(),
+        "notes": trial.notes,
+        "asked_at": _date(asked),
+        "told_at": _date(told),
+    }
+
+
+def records(study: Study, path: str) -> list[dict[str, Any]]:
+    """All that is known of all trials."""
+    with closing(Store(path)) as store:
+        times = store.times()
+    return [record(trial, times) for trial in study.history]
+
+
+def _date(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def settings(path: str) -> dict[str, Any]:
+    """What the store remembers of how the study was begun."""
+    with closing(Store(path)) as store:
+        return store.settings()
+
+
+def remember(path: str, **values: Any) -> None:
+    """Put settings into the store."""
+    with closing(Store(path)) as store:
+        for name, value in values.items():
+            store.set(name, value)
+
+
+def summary(study: Study, path: str) -> dict[str, Any]:
+    """The study in short: settings, counts, best trial."""
+    statuses = [trial.status for trial in study.history]
+    counts = {status: statuses.count(status) for status in ("told", "failed", "asked")}
+    return {
+        "store": path,
+        **settings(path),
+        "counts": counts,
+        "best": None if study.best is None else brief(study.best),
+    }
+
+
+def write_csv(study: Study, path: str, file: TextIO) -> None:
+    """One line for each trial, one column for each number of its point."""
+    writer = csv.writer(file, lineterminator="\n")
+    columns = ["_".join(map(str, at)) for at in itertools.product(*map(range, study.space.point_shape))]
+    writer.writerow(["index", "status", "value", "failed", "asked_at", "told_at", *(f"x{name}" for name in columns)])
+    for trial, row in zip(study.history, records(study, path), strict=False):
+        failed = trial.notes.get("failed")
+        start = [trial.index, trial.status, trial.value, failed, row["asked_at"], row["told_at"]]
+        writer.writerow([*start, *trial.x.flatten().tolist()])
+
+
+def write_jsonl(study: Study, path: str, file: TextIO) -> None:
+    """One JSON object on a line for each trial."""
+    for row in records(study, path):
+        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+FORMATS = {"csv": write_csv, "jsonl": write_jsonl}
+
+
+def short(x: Tensor, most: int = 6) -> str:
+    """A point for the eye: a few digits of its first numbers."""
+    numbers = [f"{number:.4g}" for number in x.flatten()[:most].tolist()]
+    return f"[{', '.join(numbers)}{', …' if x.numel() > most else ''}]"
+
+
+def table(study: Study) -> Any:
+    """The trials as a table of rich."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    best = study.best
+    result = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    result.add_column("trial", justify="right")
+    result.add_column("status")
+    result.add_column("value", justify="right")
+    result.add_column("point or reason", overflow="fold")
+    for trial in study.history:
+        value = "" if trial.value is None else f"{trial.value:.6g}"
+        last = Text(str(trial.notes["failed"]) if trial.status == "failed" else short(trial.x))
+        style = "bold green" if best is not None and trial.index == best.index else None
+        result.add_row(str(trial.index), trial.status, value, last, style=style)
+    return result
+
+
+def entries(text: str) -> list[dict[str, Any]]:
+    """The JSON objects in a text: one, a list, or one on each line; ``-`` reads stdin."""
+    text = sys.stdin.read() if text == "-" else text
+    try:
+        try:
+            found = json.loads(text)
+        except json.JSONDecodeError:
+            found = [json.loads(line) for line in text.splitlines() if line.strip()]
+    except json.JSONDecodeError as error:
+        raise ArgumentError(f"Wanted JSON, got {text[:80]!r} ({error}). Quote it for the shell.") from error
+    found = found if isinstance(found, list) else [found]
+    if not all(isinstance(entry, dict) for entry in found):
+        raise ArgumentError(f'Wanted JSON objects such as {{"index": 0, "value": 1.5}}, got {text[:80]!r}.')
+    return found

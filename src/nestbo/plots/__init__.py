@@ -1,0 +1,42 @@
+"""Pictures and numbers of a study: ``summarise`` gives the numbers, ``draw`` a matplotlib figure.
+
+Nothing here touches pyplot or needs a display. A new picture is one function of a study, registered in ``DRAWINGS``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from nestbo.errors import ArgumentError
+from nestbo.plots.convergence import convergence
+from nestbo.plots.predictions import predictions
+from nestbo.plots.style import STYLE
+from nestbo.plots.summary import summarise
+from nestbo.plots.surrogate import surrogate
+from nestbo.plots.view import Study
+
+DRAWINGS: dict[str, Callable[[Study], Figure]] = {
+    "convergence": convergence,
+    "surrogate": surrogate,
+    "predictions": predictions,
+}
+
+
+def draw(study: Study, kind: str = "convergence") -> Figure:
+    """A figure of a study, to show or to save: ``draw(study, "surrogate").savefig("surrogate.png")``.
+
+    A study that has too little to show gives a figure that says so in words.
+    """
+    if kind not in DRAWINGS:
+        near = difflib.get_close_matches(str(kind), DRAWINGS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ArgumentError(f"Wanted a kind of picture ({', '.join(DRAWINGS)}), got {kind!r}.{hint}")
+    with matplotlib.rc_context(STYLE):
+        return DRAWINGS[kind](study)
+
+
+__all__ = ["DRAWINGS", "draw", "summarise"]

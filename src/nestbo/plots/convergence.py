@@ -1,0 +1,48 @@
+"""Values and the best so far, against evaluations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from nestbo.plots.style import BEST, BLUE, EVALUATED, FAILED, figure, legend, words
+from nestbo.plots.view import Array, Study, View
+
+
+def convergence(study: Study) -> Figure:
+    """How the search went."""
+    view = View(study)
+    best = view.best
+    if best is None:
+        return words(view.title, view.nothing)
+    made = figure(view.title)
+    axes = made.add_subplot()
+    number = {trial.index: k for k, trial in enumerate(view.finished, 1)}
+    axes.scatter([number[t.index] for t in view.told], view.values, color="#7FB7D9", label="value", **EVALUATED)
+    curve = np.array([np.nan if value is None else value for value in view.best_so_far])
+    axes.step(range(1, len(curve) + 1), curve, where="post", color=BLUE, linewidth=2, label="best so far")
+    axes.scatter([number[best.index]], [best.value], label=f"best: {best.value:.6g}", **BEST)
+    if view.failed:
+        at = [number[trial.index] for trial in view.failed]
+        lines = axes.get_xaxis_transform()
+        axes.scatter(at, [0.03] * len(at), transform=lines, label="failed", **FAILED)
+    _finish(axes, view.values)
+    legend(made, axes)
+    return made
+
+
+def _finish(axes: Any, values: Array) -> None:
+    axes.set_xlabel("evaluation")
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    axes.margins(x=0.03, y=0.12)
+    if steep(values):
+        axes.set_yscale("log")
+    axes.set_ylabel("value (log scale)" if steep(values) else "value")
+
+
+def steep(values: Array) -> bool:
+    """Whether values are positive and spread over so many powers of ten that only a logarithm shows them."""
+    return bool(len(values) and values.min() > 0 and values.max() / values.min() > 1e3)

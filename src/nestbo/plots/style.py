@@ -1,0 +1,88 @@
+"""How pictures look: one palette that colour-blind people can read, one size of text, a light grid."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import numpy as np
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+
+from nestbo.plots.view import Array, View
+
+# Okabe and Ito's palette.
+BLUE, ORANGE, GREEN, RED, GREY, INK = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#8A8A8A", "#333333"
+
+STYLE: dict[str, Any] = {
+    "figure.dpi": 110,
+    "savefig.dpi": 110,
+    "font.size": 9.5,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "axes.titlecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": "#B0B0B0",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#E6E6E6",
+    "grid.linewidth": 0.7,
+    "xtick.color": "#B0B0B0",
+    "ytick.color": "#B0B0B0",
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "text.color": INK,
+    "legend.frameon": False,
+    "lines.solid_capstyle": "round",
+}
+
+EVALUATED = {"s": 34, "edgecolors": "white", "linewidths": 0.9, "zorder": 4}
+FAILED = {"s": 34, "marker": "x", "color": INK, "linewidths": 1.4, "zorder": 5}
+BEST = {"s": 190, "marker": "*", "color": RED, "edgecolors": "white", "linewidths": 1.0, "zorder": 6}
+
+
+def figure(title: str, width: float = 7.0, height: float = 4.0) -> Figure:
+    """An empty figure with a heading."""
+    made = Figure(figsize=(width, height), layout="constrained")
+    heading = textwrap.fill(title, int(13 * width), break_on_hyphens=False)
+    made.suptitle(heading, x=0.012, ha="left", fontsize=10, color=INK)
+    made.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
+    return made
+
+
+def words(title: str, text: str) -> Figure:
+    """A figure that says why there is no picture."""
+    made = figure(title)
+    say(made.add_subplot(), text)
+    return made
+
+
+def say(axes: Any, text: str) -> None:
+    """Words in place of a picture."""
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, color=INK, fontsize=11)
+
+
+def scale(view: View, *more: Array) -> ScalarMappable:
+    """Colours for the values of a study: the darker, the better."""
+    values = np.concatenate([view.values, *(np.ravel(array) for array in more)])
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    if not high > low:
+        low, high = low - 0.5 * max(abs(low), 1.0), high + 0.5 * max(abs(high), 1.0)
+    return ScalarMappable(Normalize(low, high), "viridis" if view.sign > 0 else "viridis_r")
+
+
+def colour_bar(made: Figure, colours: ScalarMappable, axes: Any, **options: Any) -> None:
+    """A slim bar beside the axes."""
+    bar = made.colorbar(colours, ax=axes, label="value", **{"shrink": 0.8, "aspect": 28, "pad": 0.02, **options})
+    bar.outline.set_visible(False)
+
+
+def legend(made: Figure, axes: Any) -> None:
+    """What the marks mean, in one row below the picture."""
+    handles, labels = axes.get_legend_handles_labels()
+    found = dict(zip(labels, handles, strict=True))
+    made.legend(found.values(), found.keys(), loc="outside lower left", ncols=max(1, len(found)))

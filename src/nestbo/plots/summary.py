@@ -1,0 +1,73 @@
+"""The numbers behind the pictures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from nestbo.plots.view import WIDTH, Array, Study, View
+
+LEVELS = (0.5, 0.8, 0.95)
+FEWEST = 3  # values for which leaving one out says something
+
+
+def summarise(study: Study) -> dict[str, Any]:
+    """What a study has found, as numbers, texts and lists that ``json`` can write.
+
+    ``values`` and ``best_so_far`` have an entry per finished trial, None where there is no number; ``leave_one_out``
+    is None without a model or with fewer than three values.
+    """
+    view = View(study)
+    best = view.best
+    return {
+        "space": study.space.specification,
+        "strategy": study.strategy.specification,
+        "direction": study.direction,
+        "counts": {"told": len(view.told), "failed": len(view.failed), "asked": len(view.history.pending)},
+        "index": [trial.index for trial in view.finished],
+        "values": [trial.value for trial in view.finished],
+        "best_so_far": view.best_so_far,
+        "best": None if best is None else {"index": best.index, "value": best.value, "x": best.x.tolist()},
+        "times": _times(study),
+        "leave_one_out": leave_one_out(view),
+    }
+
+
+def _times(study: Any) -> dict[str, float] | None:
+    """When the first trial was asked and the last told, in seconds since 1970, where the study knows."""
+    store = getattr(study, "_store", None)
+    pairs = store.times().values() if store is not None else ()
+    asked, told = ([time for time in times if time is not None] for times in zip(*pairs, strict=True)) if pairs else ([], [])
+    return {"first_asked": min(asked), "last_told": max(told)} if asked and told else None
+
+
+def leave_one_out(view: View) -> dict[str, Any] | None:
+    """Each told value predicted from all others, with 95 % intervals, and how well these intervals keep their word.
+
+    ``coverage`` is the share of values inside the central interval of each level.
+    """
+    if len(view.told) < FEWEST or view.model is None:
+        return None
+    kept = [k for k, trial in enumerate(view.finished) if trial.status == "told"]
+    mean, variance = (part[0].numpy() for part in view.model.gp.leave_one_out())
+    deviation = np.sqrt(variance)
+    errors = np.abs(view.model.gp.z[0].numpy() - mean)[kept] / deviation[kept]
+    predicted, low, high = (_back(view, mean + view.sign * k * deviation)[kept] for k in (0.0, -WIDTH, WIDTH))
+    return {
+        "index": [trial.index for trial in view.told],
+        "observed": view.values.tolist(),
+        "predicted": predicted.tolist(),
+        "low": low.tolist(),
+        "high": high.tolist(),
+        "error": float(np.sqrt(np.mean((predicted - view.values) ** 2))),
+        "standardised": errors.tolist(),
+        "coverage": {str(level): float(np.mean(errors <= norm.ppf((1 + level) / 2))) for level in LEVELS},
+    }
+
+
+def _back(view: View, z: Array) -> Array:
+    """From the model's units to the objective's."""
+    outputs = view.model.outputs
+    return np.asarray(view.sign * outputs.inverse(outputs.shift.new_tensor(z).unsqueeze(0))[0].numpy())

@@ -1,0 +1,98 @@
+"""What pictures read of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nestbo.history import History, Trial
+from nestbo.manifolds import Manifold
+
+Array = NDArray[np.float64]
+WIDTH = 1.959963984540054  # standard deviations on either side of a 95 % interval
+
+
+class Study(Protocol):
+    """The part of a study that is read here."""
+
+    @property
+    def space(self) -> Manifold: ...  # noqa: D102
+    @property
+    def strategy(self) -> Any: ...  # noqa: D102
+    @property
+    def direction(self) -> str: ...  # noqa: D102
+    @property
+    def history(self) -> History: ...  # noqa: D102
+    def models(self) -> Mapping[str, Any]: ...  # noqa: D102
+
+
+class View:
+    """A study at one moment, in the objective's own units and direction."""
+
+    def __init__(self, study: Study) -> None:
+        self.study, self.space = study, study.space
+        self.sign = 1.0 if study.direction == "minimize" else -1.0
+        self.history = study.history
+        self.finished = self.history.finished
+        self.told = [trial for trial in self.finished if trial.status == "told"]
+        self.failed = [trial for trial in self.finished if trial.status == "failed"]
+
+    @property
+    def values(self) -> Array:
+        """The told values (n,)."""
+        return np.array([trial.value for trial in self.told], dtype=float)
+
+    @property
+    def best(self) -> Trial | None:
+        """The told trial with the best value."""
+        return self.told[int(np.argmin(self.sign * self.values))] if self.told else None
+
+    @property
+    def best_so_far(self) -> list[float | None]:
+        """For each finished trial the best value up to it; None before the first."""
+        curve: list[float | None] = []
+        for trial in self.finished:
+            known = [value for value in (trial.value, *curve[-1:]) if value is not None]
+            curve.append(min(known, key=lambda value: self.sign * value) if known else None)
+        return curve
+
+    @cached_property
+    def model(self) -> Any:
+        """The leading surrogate, or None."""
+        return next(iter(self.study.models().values()), None) if self.told else None
+
+    def points(self, trials: list[Trial]) -> Tensor:
+        """Points (n, *point), also of none."""
+        return torch.stack([t.x for t in trials]) if trials else torch.zeros(0, *self.space.point_shape).double()
+
+    def predict(self, x: Tensor, deviations: float = 0.0) -> Array:
+        """The model's median at points (q, *point), moved by deviations; (q,)."""
+        with torch.no_grad():
+            moved = self.model.predict(x.unsqueeze(0), self.sign * deviations)[0]
+        return np.asarray(self.sign * moved.numpy())
+
+    @property
+    def title(self) -> str:
+        """Which study this is, in one line."""
+        counts = [f"{len(self.finished)} evaluation{'s' * (len(self.finished) != 1)}"]
+        counts += [f"{len(self.failed)} failed"] * bool(self.failed)
+        counts += [f"{len(self.history.pending)} pending"] * bool(self.history.pending)
+        return f"{self.study.strategy} on {self.space}: {', '.join(counts)}"
+
+    @property
+    def nothing(self) -> str:
+        """Why there is nothing to draw."""
+        if self.failed:
+            return f"All {len(self.failed)} evaluations failed.\nThe notes of the trials say why."
+        return "No values yet.\nTell some, or let Study.run evaluate the objective."
+
+    @property
+    def modelless(self) -> str:
+        """Why there are evaluations and no model."""
+        return f"{self.study.strategy} fits no model: only the evaluations are shown"

@@ -1,0 +1,49 @@
+"""README, docs and docstrings are executed: what they say, happens."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import nestbo
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+EDGES = ("cli", "plots", "__main__")  # need packages of their own; they have tests of their own
+MODULES = [m.name for m in pkgutil.walk_packages(nestbo.__path__, "nestbo.") if m.name.split(".")[1] not in EDGES]
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text())], ids=lambda p: p.name)
+def test_code_on_pages_runs(page, tmp_path, monkeypatch, capsys):
+    """The blocks of a page run in order, in one namespace; a comment after a print says what it prints."""
+    monkeypatch.chdir(tmp_path)
+    namespace = {}
+    for code in BLOCK.findall(page.read_text()):
+        exec(compile(code, str(page), "exec"), namespace)
+        expected = re.findall(r"^print\(.*?\)  # (.+)$", code, re.MULTILINE)
+        printed = capsys.readouterr().out.splitlines()
+        assert [line for line in expected if line not in printed] == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings_run(name):
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0
+
+
+def test_the_public_names_have_examples():
+    """What a newcomer calls first shows how."""
+    first = (nestbo.Study, nestbo.minimize, nestbo.space, nestbo.problem, nestbo.optimise.trust_region, nestbo.GaBO)
+    assert [f.__name__ for f in first if ">>>" not in (f.__doc__ or "")] == []
+
+
+def test_links_between_pages_lead_somewhere():
+    pages = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+    links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)#]+)\)", page.read_text())]
+    local = [(page, link) for page, link in links if "://" not in link]
+    assert local
+    assert [(p.name, link) for p, link in local if not (p.parent / link).exists()] == []
