@@ -1,6 +1,6 @@
-"""The bounds β_min of the geodesic Gaussian, by experiment, beside the published ones.
+"""The bounds β_min of the geodesic Gaussian, by experiment: the measured part of ``nestbo/kernels/beta_table.py``.
 
-python benchmarks/beta_min.py       (some minutes on one core)
+python benchmarks/beta_min.py       (about a minute on one core)
 """
 
 import torch
@@ -15,11 +15,8 @@ TOLERANCE = 1e-6
 
 def main() -> None:
     torch.set_num_threads(1)
-    print("| space | published | random points | n |\n|---|--:|--:|--:|", flush=True)
     for family, (build, n) in FAMILIES.items():
-        for size, published in BETA_MIN[family].items():
-            space = build(size)
-            print(f"| {space} | {published} | {beta_min(space, n, TOLERANCE)} | {n} |", flush=True)
+        print(family, {size: beta_min(build(size), n, TOLERANCE) for size in BETA_MIN[family]}, flush=True)
 
 
 if __name__ == "__main__":
