@@ -1,8 +1,8 @@
 """Lower bounds β_min of the geodesic Gaussian exp(−β d²): as published with GaBO and HD-GaBO, and as measured here.
 
-``benchmarks/beta_min.py`` regenerates the measured ones with ``beta_min``: the smallest β at which five draws of n random
-points (500 on spheres, 100 matrices) gave no Gram matrix with an eigenvalue below −10⁻⁶. Kernels use the published
-ones, which are on the safe side of these; that of SPD(3) lies below that of SPD(5), as it was published.
+``benchmarks/beta_min.py`` regenerates the measured ones with ``beta_min``: the smallest β at which five draws of n
+random points (500 on spheres, 100 matrices) gave no Gram matrix with an eigenvalue below −10⁻⁶. Kernels use the
+published ones, which are on the safe side of these; that of SPD(3) lies below that of SPD(5), as it was published.
 """
 
 BETA_MIN = {
