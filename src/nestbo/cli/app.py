@@ -7,12 +7,12 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from importlib import metadata
 from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperGroup
 
-from nestbo import __version__
 from nestbo.errors import ArgumentError, NestboError
 from nestbo.study import Study
 
@@ -44,8 +44,8 @@ def _sentence(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "Interrupted; everything told is kept."
     if isinstance(error, _UsageError):
-        command = error.ctx.command_path if error.ctx else "nestbo"
-        return f"{error.format_message()} {command} --help says what it takes."
+        said, command = error.format_message(), error.ctx.command_path if error.ctx else "nestbo"
+        return f"{said}{'' if said.endswith(('.', '?')) else '.'} {command} --help says what it takes."
     if isinstance(error, NestboError | OSError):
         return str(error)
     return f"{type(error).__name__}: {error}. nestbo --traceback … shows where."
@@ -56,7 +56,7 @@ app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=F
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"nestbo {__version__}")
+        typer.echo(f"nestbo {metadata.version('nestbo')}")
         raise typer.Exit
 
 
@@ -67,8 +67,8 @@ def nestbo(
 ) -> None:
     """Minimise expensive functions on Riemannian manifolds; a study is one file.
 
-    An automatic study is begun by [bold]run[/] and continued by [bold]resume[/]. One evaluated by hand is begun by
-    [bold]new[/] and goes on by [bold]ask[/] and [bold]tell[/]. Results go to stdout, progress and messages to stderr.
+    A function that the computer evaluates: run, and resume. An experiment that you evaluate by hand: new, then ask and
+    tell. Results go to stdout, progress and messages to stderr.
     """
 
 

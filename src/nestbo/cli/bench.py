@@ -1,4 +1,4 @@
-"""``ask``, ``tell``, ``add``: for people who evaluate by hand, at a bench."""
+"""``new``, ``ask``, ``tell``, ``add``: for people who evaluate by hand, at a bench."""
 
 from __future__ import annotations
 
@@ -7,10 +7,25 @@ from typing import Annotated, Any
 import typer
 
 from nestbo.cli.app import Store, app, opened, put, say
+from nestbo.cli.beginning import Method, Noise, Seed, Space, Way, begun
 from nestbo.cli.records import brief, entries
 from nestbo.errors import ArgumentError
 from nestbo.history import Trial
 from nestbo.study import Study
+
+
+@app.command()
+def new(
+    store: Annotated[str, typer.Argument(metavar="STORE", help="The file to make.")],
+    space: Space,
+    strategy: Method = None,
+    seed: Seed = 0,
+    direction: Way = "minimize",
+    noise: Noise = None,
+) -> None:
+    """Begin a study that is evaluated by hand, with ask and tell."""
+    with begun(store, space, strategy, seed=seed, direction=direction, noise=noise) as study:
+        say(f"{store} holds a new study of {study.space} with {study.strategy}. nestbo ask {store} gives a point.")
 
 
 @app.command()
@@ -28,8 +43,8 @@ def ask(
 @app.command(context_settings={"ignore_unknown_options": True})  # so that -1.5 is a value
 def tell(
     store: Store,
-    index: Annotated[int | None, typer.Argument(metavar="[INDEX", help="Of a trial that was asked.")] = None,
-    value: Annotated[str | None, typer.Argument(metavar="VALUE]", help="What was measured.")] = None,
+    index: Annotated[str | None, typer.Argument(metavar="[INDEX]", help="Of a trial that was asked.")] = None,
+    value: Annotated[str | None, typer.Argument(metavar="[VALUE]", help="What was measured.")] = None,
     failed: Annotated[str | None, typer.Option(metavar="WHY", help="Instead of a value.")] = None,
     json: Annotated[
         str | None,
@@ -75,10 +90,17 @@ def _number(text: str) -> float:
         raise ArgumentError(f"Wanted a number such as 1.5 or -2e-3, got {text!r}. Write it so.") from error
 
 
-def _outcome(index: int | None, value: str | None, failed: str | None) -> tuple[int, float | None, str | None]:
+def _index(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise ArgumentError(f"Wanted the index of a trial, got {text!r}. nestbo ask --pending lists them.") from error
+
+
+def _outcome(index: str | None, value: str | None, failed: str | None) -> tuple[int, float | None, str | None]:
     if index is None or (value is None) == (failed is None):
         raise ArgumentError("tell takes INDEX VALUE, INDEX --failed WHY or --json JSON. Give one of these.")
-    return index, None if value is None else _number(value), failed
+    return _index(index), None if value is None else _number(value), failed
 
 
 def _checked(entry: dict[str, Any]) -> tuple[int, float | None, str | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -11,9 +10,8 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from nestbo.cli.app import Json, Store, app, check_name, completion, first_line, opened, put, say
-from nestbo.cli.records import FORMATS, brief, records, summary, table
+from nestbo.cli.records import FORMATS, brief, described, records, summary, table
 from nestbo.errors import ArgumentError, NestboError
-from nestbo.history import Trial
 from nestbo.kernels import KERNELS
 from nestbo.manifolds import MANIFOLDS
 from nestbo.problems import PROBLEMS
@@ -47,16 +45,16 @@ def show(store: Store, json: Json = False) -> None:
             put({**facts, "trials": records(study, store)})
             return
         console = Console(highlight=False)
-        for name, text in _described(facts).items():
+        for name, text in _in_words(facts).items():
             console.print(f"{name:10}{text}", markup=False)
         if len(study.history):
             console.print(table(study))
 
 
-def _described(facts: dict[str, Any]) -> dict[str, str]:
+def _in_words(facts: dict[str, Any]) -> dict[str, str]:
     """The summary, in words."""
     counts, best = facts["counts"], facts["best"]
-    plain = {name: str(value) for name, value in facts.items() if name not in ("counts", "best", "numpy")}
+    plain = {name: str(value) for name, value in facts.items() if name not in ("counts", "best") and value is not None}
     trials = f"{counts['told']} told, {counts['failed']} failed, {counts['asked']} pending"
     found = "none yet" if best is None else f"{best['value']!r} (trial {best['index']})"
     return {**plain, "trials": trials, "best": found}
@@ -69,12 +67,7 @@ def best(store: Store, json: Json = False) -> None:
         trial = study.best
         if trial is None:
             raise NestboError(f"No trial of {store} has a value yet. nestbo tell gives one.")
-        put(brief(trial)) if json else say_best(trial)
-
-
-def say_best(trial: Trial) -> None:
-    """A trial for the eye, on stdout."""
-    typer.echo(f"best   {trial.value!r} (trial {trial.index})\nx      {json_.dumps(trial.x.tolist())}")
+        put(brief(trial)) if json else typer.echo(described(trial))
 
 
 @app.command()

@@ -27,6 +27,11 @@ def brief(trial: Trial) -> dict[str, Any]:
     return {"index": trial.index, **value, "x": trial.x.tolist()}
 
 
+def described(trial: Trial) -> str:
+    """A told trial for the eye, its numbers to the last bit."""
+    return f"best   {trial.value!r} (trial {trial.index})\nx      {json.dumps(trial.x.tolist())}"
+
+
 def record(trial: Trial, times: Times) -> dict[str, Any]:
     """All that is known of a trial."""
     asked, told = times.get(trial.index, (None, None))

@@ -1,0 +1,101 @@
+"""``run`` and ``resume``: studies of a function that the computer evaluates."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from nestbo.cli import objective
+from nestbo.cli.app import Json, Store, app, opened, put, say
+from nestbo.cli.beginning import Method, Noise, Seed, Space, Way, begun
+from nestbo.cli.records import brief, described, remember, settings
+from nestbo.errors import ArgumentError, NestboError
+from nestbo.manifolds import Manifold
+from nestbo.manifolds import space as manifold
+from nestbo.study import Objective, Study
+
+FUNCTION = "FILE.py:function, which takes a tensor and returns a number, or problem:NAME[:latent_dim=5:seed=7]."
+Numpy = Annotated[bool, typer.Option("--numpy", help="The function takes a NumPy array.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages, but for errors.")]
+
+
+@app.command()
+def run(
+    what: Annotated[str, typer.Argument(metavar="OBJECTIVE", help=FUNCTION)],
+    space: Space,
+    budget: Annotated[int, typer.Option(min=1, help="Evaluations in all, the initial ones included.")],
+    store: Annotated[
+        str | None, typer.Option(metavar="STORE", help="The file to make; without one nothing is kept.")
+    ] = None,
+    strategy: Method = None,
+    seed: Seed = 0,
+    direction: Way = "minimize",
+    noise: Noise = None,
+    numpy: Numpy = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Begin a study, evaluate a function until the budget is used up, print the best.
+
+    What the function raises is recorded as a failed evaluation and the study goes on; what it prints goes to stderr.
+    Ctrl-C keeps everything told, and nestbo resume STORE goes on.
+    """
+    f = _objective(what, manifold(space), numpy)
+    with begun(store, space, strategy, seed=seed, direction=direction, noise=noise) as study:
+        if store is not None:
+            remember(store, objective=objective.anchored(what, store), budget=budget, numpy=numpy)
+        _evaluate(study, f, budget, numpy=numpy, quiet=quiet, json=json)
+
+
+@app.command()
+def resume(
+    store: Store,
+    what: Annotated[str | None, typer.Argument(metavar="[OBJECTIVE]", help=FUNCTION)] = None,
+    budget: Annotated[int | None, typer.Option(min=1, help="Evaluations in all, those done included.")] = None,
+    numpy: Numpy = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Go on with a study as if it had never stopped.
+
+    The objective and the budget are those that the store remembers, unless given here. A trial that was asked by a
+    process now gone, also by nestbo ask, is evaluated first.
+    """
+    with opened(store) as study:
+        known = settings(store)
+        numpy = numpy or (what is None and bool(known.get("numpy")))
+        what = what or _remembered(known.get("objective"), store)
+        budget = budget or known.get("budget")
+        if budget is None:
+            raise ArgumentError(f"{store} remembers no budget, and none was given. Pass --budget, evaluations in all.")
+        f = _objective(what, study.space, numpy)
+        remember(store, objective=objective.anchored(what, store), budget=budget, numpy=numpy)
+        _evaluate(study, f, budget, numpy=numpy, quiet=quiet, json=json)
+
+
+def _objective(what: str, where: Manifold, numpy: bool) -> Objective:
+    if numpy and what.startswith("problem:"):
+        raise ArgumentError(f"--numpy is for functions of your own, got {what}. Leave it out.")
+    return objective.load(what, where)
+
+
+def _remembered(text: str | None, store: str) -> str:
+    if text is None:
+        raise ArgumentError(f"{store} remembers no objective, and none was given. Name one: FILE.py:function.")
+    return objective.released(text, store)
+
+
+def _evaluate(study: Study, f: Objective, budget: int, *, numpy: bool, quiet: bool, json: bool) -> None:
+    """Use up the budget and print the best; raise if there is none, or if someone interrupted."""
+    study.run(f, max(0, budget - len(study.history.finished)), numpy=numpy, progress=not quiet)
+    finished, best = study.history.finished, study.best
+    reasons = [str(trial.notes.get("failed")) for trial in finished if trial.status == "failed"]
+    if reasons and not quiet:
+        say(f"{len(reasons)} of {len(finished)} evaluations failed; the last: {reasons[-1]}")
+    if best is not None:
+        put(brief(best)) if json else typer.echo(described(best))
+    if len(finished) < budget:
+        raise typer.Exit(130)
+    if best is None:
+        raise NestboError(f"None of {len(finished)} evaluations gave a number. Mend the objective and try again.")

@@ -1,0 +1,48 @@
+"""What a study is begun with, on the command line."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, cast
+
+import typer
+
+from nestbo.cli.app import check_name, completion
+from nestbo.errors import ArgumentError
+from nestbo.manifolds import MANIFOLDS, space
+from nestbo.strategies import STRATEGIES, strategy
+from nestbo.study import Direction, Study
+
+DIRECTIONS = ("minimize", "maximize")
+
+Space = Annotated[
+    str,
+    typer.Option(
+        metavar="SPACE",
+        help="Such as sphere:2 or spd:3:eigenvalues=0.001,5; see nestbo list manifolds.",
+        autocompletion=completion(lambda: MANIFOLDS),
+    ),
+]
+Method = Annotated[
+    str | None,
+    typer.Option(
+        metavar="STRATEGY",
+        help="Such as gabo or gabo:kernel=gaussian; see nestbo list strategies. The default suits the space.",
+        autocompletion=completion(lambda: STRATEGIES),
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Of all random numbers.")]
+Way = Annotated[str, typer.Option(help="minimize or maximize.", metavar="WAY", autocompletion=lambda: list(DIRECTIONS))]
+Noise = Annotated[float | None, typer.Option(help="The variance of the noise of values, if it is known.")]
+
+
+def begun(
+    store: str | None, where: str, method: str | None, *, seed: int, direction: str, noise: float | None
+) -> Study:
+    """A new study; never one that is there already."""
+    check_name("direction", direction, DIRECTIONS)
+    manifold, chosen = space(where), None if method is None else strategy(method)
+    if store is not None and os.path.exists(store):
+        raise ArgumentError(f"Wanted a new file, got {store}, which exists. nestbo resume goes on with a study.")
+    way = cast(Direction, direction)
+    return Study(manifold, chosen, seed=seed, store=store, direction=way, noise=noise)
