@@ -4,57 +4,67 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import torch
-from botorch.acquisition import (
-    AcquisitionFunction,
-    ExpectedImprovement,
-    LogExpectedImprovement,
-    UpperConfidenceBound,
-    qExpectedImprovement,
-    qLogExpectedImprovement,
-    qUpperConfidenceBound,
-)
-from botorch.acquisition.objective import GenericMCObjective
-from botorch.exceptions.warnings import NumericsWarning
-from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
 from nestbo.manifolds import Manifold
 from nestbo.optimise import Result, lbfgs, trust_region
 from nestbo.surrogate import GP
 
+if TYPE_CHECKING:  # half a second to import, so imported when first used
+    from botorch.acquisition import AcquisitionFunction
+
 _CONFIDENCE = 4.0  # β of the upper confidence bound
 _SAMPLES = 128
-_NEGATE = GenericMCObjective(lambda samples, X=None: -samples[..., 0])  # noqa: N803
 _SCALES = (0.5, 0.15, 0.05, 0.015, 0.005)  # of the typical distance
 _INCUMBENTS = 4
 _CHUNK = 1024
 
-Build = Callable[[GP, Tensor, Tensor | None, int], AcquisitionFunction]
+Build = Callable[[GP, Tensor, Tensor | None, int], "AcquisitionFunction"]
 
 
 def log_expected_improvement(gp: GP, best: Tensor, pending: Tensor | None, seed: int) -> AcquisitionFunction:
     """LogEI (Ament et al. 2023): expected improvement that keeps its gradient where it is tiny."""
+    from botorch.acquisition import LogExpectedImprovement, qLogExpectedImprovement
+
     if pending is None:
         return LogExpectedImprovement(gp, best_f=best.unsqueeze(-1), maximize=False)
-    return qLogExpectedImprovement(gp, -best, sampler=_sampler(seed), objective=_NEGATE, X_pending=pending)
+    return qLogExpectedImprovement(gp, -best, **_jointly_with(pending, seed))
 
 
 def expected_improvement(gp: GP, best: Tensor, pending: Tensor | None, seed: int) -> AcquisitionFunction:
     """Expected improvement, as in the paper."""
+    from botorch.acquisition import ExpectedImprovement, qExpectedImprovement
+    from botorch.exceptions.warnings import NumericsWarning
+
     with warnings.catch_warnings():  # BoTorch advises LogEI, our default; who asks for this one wants the paper's
         warnings.simplefilter("ignore", NumericsWarning)
         if pending is None:
             return ExpectedImprovement(gp, best_f=best.unsqueeze(-1), maximize=False)
-        return qExpectedImprovement(gp, -best, sampler=_sampler(seed), objective=_NEGATE, X_pending=pending)
+        return qExpectedImprovement(gp, -best, **_jointly_with(pending, seed))
 
 
 def confidence_bound(gp: GP, best: Tensor, pending: Tensor | None, seed: int) -> AcquisitionFunction:
     """The optimistic bound, mean less two standard deviations."""
+    from botorch.acquisition import UpperConfidenceBound, qUpperConfidenceBound
+
     if pending is None:
         return UpperConfidenceBound(gp, beta=_CONFIDENCE, maximize=False)
-    return qUpperConfidenceBound(gp, _CONFIDENCE, sampler=_sampler(seed), objective=_NEGATE, X_pending=pending)
+    return qUpperConfidenceBound(gp, _CONFIDENCE, **_jointly_with(pending, seed))
+
+
+def _jointly_with(pending: Tensor, seed: int) -> dict[str, Any]:
+    """What makes an acquisition function that maximises a batch one that minimises, given points under evaluation."""
+    from botorch.acquisition.objective import GenericMCObjective
+    from botorch.sampling import SobolQMCNormalSampler
+
+    return {
+        "sampler": SobolQMCNormalSampler(torch.Size([_SAMPLES]), seed=seed),
+        "objective": GenericMCObjective(lambda samples, X=None: -samples[..., 0]),  # noqa: N803
+        "X_pending": pending,
+    }
 
 
 ACQUISITIONS: dict[str, Build] = {
@@ -64,10 +74,6 @@ ACQUISITIONS: dict[str, Build] = {
 }
 
 OPTIMISERS: dict[str, Callable[..., Result]] = {"lbfgs": lbfgs, "trust-region": trust_region}
-
-
-def _sampler(seed: int) -> SobolQMCNormalSampler:
-    return SobolQMCNormalSampler(torch.Size([_SAMPLES]), seed=seed)
 
 
 def candidates(space: Manifold, x: Tensor, y: Tensor, rng: torch.Generator, count: int) -> tuple[Tensor, Tensor]:
