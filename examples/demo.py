@@ -1,53 +1,48 @@
-"""GaBO on the sphere and on SPD matrices, with what it found as it goes."""
+"""Two studies, from nothing to pictures: directions in space, then stiffness matrices."""
 
-import time
+from pathlib import Path
 
-import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 import nestbo as nb
+from nestbo import plots
 
-BUDGET = 40
-PROBLEMS = [("ackley", "sphere:2"), ("rosenbrock", "sphere:5"), ("styblinski-tang", "spd:2:eigenvalues=0.001,5.0")]
-METHODS = {"random search": nb.RandomSearch(), "GaBO": nb.GaBO()}
-
-
-def optimise(problem: nb.Problem, strategy: nb.Strategy, progress: Progress, title: str) -> nb.History:
-    """Suggest, evaluate, remember; the best value so far beside the bar."""
-    history = nb.History()
-    task = progress.add_task(title, total=BUDGET, best="")
-    for k in range(BUDGET):
-        suggestion = strategy.suggest(problem.space, history, 1, torch.Generator().manual_seed(k))[0]
-        value = problem.objective(suggestion.x).item()
-        history = history.add(nb.Trial(k, suggestion.x, value, "told", suggestion.notes))
-        progress.update(task, advance=1, best=f"best {history.best.value:.4g}")
-    return history
+FOLDER = Path("demo")
+PROBLEMS = {  # a name for the files, the problem, and how many evaluations it gets
+    "sphere": (nb.problem("ackley", nb.Sphere(2)), 25),
+    "spd": (nb.problem("styblinski-tang", nb.SPD(3, eigenvalues=(0.001, 5.0))), 30),
+}
 
 
-def sparkline(history: nb.History, optimal: float) -> str:
-    """Regret along the run, on a logarithmic scale, as a line of blocks."""
-    best = torch.tensor([t.value for t in history], dtype=torch.float64).cummin(0).values - optimal
-    level = best.clamp(min=1e-3).log10()
-    scaled = (7 * (level + 3) / (level.max() + 3).clamp(min=1e-9)).round().clamp(0, 7).int().tolist()
-    return "".join(" ▁▂▃▄▅▆▇"[v] for v in scaled)
+def optimise(problem: nb.Problem, budget: int, store: Path) -> nb.Study:
+    """A new study of ``budget`` evaluations; everything told is in its store, also if you press Ctrl-C."""
+    for old in store.parent.glob(f"{store.name}*"):
+        old.unlink()
+    return nb.Study(problem.space, nb.GaBO(), seed=0, store=store).run(problem.objective, budget)
+
+
+def picture(study: nb.Study, name: str) -> list[str]:
+    """Every kind of picture of a study, as files."""
+    files = {kind: FOLDER / f"{name}-{kind}.png" for kind in plots.DRAWINGS}
+    for kind, file in files.items():
+        plots.draw(study, kind).savefig(file)
+    return [str(file) for file in files.values()]
 
 
 def main() -> None:
-    console, started = Console(), time.perf_counter()
-    table = Table("problem", "method", "best value", "optimum", "regret along the run (log)", title="What was found")
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, TextColumn("{task.fields[best]}"), console=console) as progress:
-        for name, space in PROBLEMS:
-            problem = nb.problem(name, nb.space(space))
-            for method, strategy in METHODS.items():
-                history = optimise(problem, strategy, progress, f"{name} on {space}, {method}")
-                optimal = problem.optimal_value
-                row = (name, method, f"{history.best.value:.4f}", f"{optimal:.4f}", sparkline(history, optimal))
-                table.add_row(*row)
-    console.print(table)
-    console.print(f"{BUDGET} evaluations each; {time.perf_counter() - started:.0f} s in all.")
+    console = Console()
+    FOLDER.mkdir(exist_ok=True)
+    table = Table("problem", "space", "evaluations", "found", "optimum", "distance", "pictures")
+    for name, (problem, budget) in PROBLEMS.items():
+        console.print(f"\n[bold]{problem.name}[/bold] on {problem.space}")
+        with optimise(problem, budget, FOLDER / f"{name}.db") as study:
+            found = [f"{study.best.value:.4g}", f"{problem.optimal_value:.4g}"]
+            away = f"{problem.space.dist(study.best.x, problem.optimum).item():.2g}"
+            files = picture(study, name)
+            table.add_row(problem.name, str(problem.space), str(budget), *found, away, "\n".join(files))
+    console.print("\n", table)
+    console.print("Go on where a study stopped: nb.Study.load('demo/sphere.db').run(objective, 10)")
 
 
 if __name__ == "__main__":

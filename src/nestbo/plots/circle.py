@@ -10,7 +10,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from nestbo.plots.style import BEST, BLUE, EVALUATED, FAILED, GREY, colour_bar, figure, legend, scale
+from nestbo.plots.style import BEST, BLUE, EVALUATED, FAILED, GREY, colour_bar, figure, legend, number, scale
 from nestbo.plots.view import WIDTH, Array, View
 
 _STEPS = 361
@@ -42,10 +42,24 @@ def _angles(x: Tensor) -> Array:
 
 def _evaluations(axes: Any, view: View) -> None:
     best = view.best
-    assert best is not None  # noqa: S101
     axes.scatter(_angles(view.points(view.told)), view.values, color=GREY, label="evaluation", **EVALUATED)
-    axes.scatter(_angles(best.x.unsqueeze(0)), [best.value], label=f"best: {best.value:.6g}", **BEST)
+    axes.scatter(_angles(best.x.unsqueeze(0)), [best.value], label=f"best: {number(best.value)}", **BEST)
     if view.failed:
         at = _angles(view.points(view.failed))
         axes.scatter(at, np.full(len(at), 0.03), transform=axes.get_xaxis_transform(), label="failed", **FAILED)
     axes.set(xlabel="angle (degrees)", ylabel="value", xlim=(-180, 180), xticks=range(-180, 181, 60))
+
+
+def _ring(axes: Any, view: View, around: Array, mean: Array) -> None:
+    """The circle itself, coloured by the mean, with the evaluations on it."""
+    colours = scale(view, mean)
+    segments = list(np.stack([around[:-1], around[1:]], 1))
+    if len(mean):
+        axes.add_collection(LineCollection(segments, colors=colours.to_rgba(mean[:-1]), linewidths=7, zorder=2))
+    else:
+        axes.add_collection(LineCollection(segments, colors="#D0D0D0", linewidths=1.5, zorder=2))
+    axes.scatter(*view.points(view.told).T.numpy(), c=view.values, cmap=colours.cmap, norm=colours.norm, **EVALUATED)
+    axes.scatter(*view.points(view.failed).T.numpy(), **FAILED)
+    axes.scatter(*view.best.x.numpy(), **BEST)
+    axes.set(xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal", xticks=[-1, 0, 1], yticks=[-1, 0, 1])
+    axes.set(xlabel="x₁", ylabel="x₂")

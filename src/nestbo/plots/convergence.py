@@ -8,25 +8,24 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from nestbo.plots.style import BEST, BLUE, EVALUATED, FAILED, figure, legend, words
+from nestbo.plots.style import BEST, BLUE, EVALUATED, FAILED, figure, legend, number, words
 from nestbo.plots.view import Array, Study, View
 
 
 def convergence(study: Study) -> Figure:
     """How the search went."""
     view = View(study)
-    best = view.best
-    if best is None:
+    if not view.told:
         return words(view.title, view.nothing)
-    made = figure(view.title)
+    made, best = figure(view.title), view.best
     axes = made.add_subplot()
-    number = {trial.index: k for k, trial in enumerate(view.finished, 1)}
-    axes.scatter([number[t.index] for t in view.told], view.values, color="#7FB7D9", label="value", **EVALUATED)
+    place = {trial.index: k for k, trial in enumerate(view.finished, 1)}
+    axes.scatter([place[t.index] for t in view.told], view.values, color="#7FB7D9", label="value", **EVALUATED)
     curve = np.array([np.nan if value is None else value for value in view.best_so_far])
     axes.step(range(1, len(curve) + 1), curve, where="post", color=BLUE, linewidth=2, label="best so far")
-    axes.scatter([number[best.index]], [best.value], label=f"best: {best.value:.6g}", **BEST)
+    axes.scatter([place[best.index]], [curve[-1]], label=f"best: {number(best.value)}", **BEST)
     if view.failed:
-        at = [number[trial.index] for trial in view.failed]
+        at = [place[trial.index] for trial in view.failed]
         lines = axes.get_xaxis_transform()
         axes.scatter(at, [0.03] * len(at), transform=lines, label="failed", **FAILED)
     _finish(axes, view.values)

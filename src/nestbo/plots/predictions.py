@@ -61,4 +61,4 @@ def _calibration(axes: Any, errors: Any) -> None:
     ticks = [0, 0.25, 0.5, 0.75, 1]
     axes.set(xlim=(0, 1), ylim=(0, 1.02), xticks=ticks, yticks=ticks)
     axes.set(xlabel="level of the interval", ylabel="share of values inside")
-    axes.set_title("below the line: too sure; above: too careful")
+    axes.set_title("Calibration: below the line is too sure")

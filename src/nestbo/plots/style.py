@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from nestbo.plots.view import Array, View
 
@@ -39,17 +40,16 @@ STYLE: dict[str, Any] = {
     "lines.solid_capstyle": "round",
 }
 
-EVALUATED = {"s": 34, "edgecolors": "white", "linewidths": 0.9, "zorder": 4}
-FAILED = {"s": 34, "marker": "x", "color": INK, "linewidths": 1.4, "zorder": 5}
-BEST = {"s": 190, "marker": "*", "color": RED, "edgecolors": "white", "linewidths": 1.0, "zorder": 6}
+EVALUATED: dict[str, Any] = {"s": 34, "edgecolors": "white", "linewidths": 0.9, "zorder": 4}
+FAILED: dict[str, Any] = {"s": 34, "marker": "x", "color": INK, "linewidths": 1.4, "zorder": 5}
+BEST: dict[str, Any] = {"s": 190, "marker": "*", "color": RED, "edgecolors": "white", "linewidths": 1.0, "zorder": 6}
 
 
 def figure(title: str, width: float = 7.0, height: float = 4.0) -> Figure:
     """An empty figure with a heading."""
-    made = Figure(figsize=(width, height), layout="constrained")
+    made = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08))
     heading = textwrap.fill(title, int(13 * width), break_on_hyphens=False)
     made.suptitle(heading, x=0.012, ha="left", fontsize=10, color=INK)
-    made.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
     return made
 
 
@@ -67,17 +67,39 @@ def say(axes: Any, text: str) -> None:
 
 
 def scale(view: View, *more: Array) -> ScalarMappable:
-    """Colours for the values of a study: the darker, the better."""
-    values = np.concatenate([view.values, *(np.ravel(array) for array in more)])
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    """Colours for the values of a study: the darker, the better.
+
+    They end where values are three times as far from the best as half of the evaluations are, so that a few very bad
+    ones do not make all others look alike.
+    """
+    costs = view.sign * np.concatenate([view.values, *(np.ravel(array) for array in more)])
+    low, high, middle = costs.min(), costs.max(), np.median(view.sign * view.values)
+    if middle > low:
+        high = min(high, low + 3 * (middle - low))
     if not high > low:
         low, high = low - 0.5 * max(abs(low), 1.0), high + 0.5 * max(abs(high), 1.0)
-    return ScalarMappable(Normalize(low, high), "viridis" if view.sign > 0 else "viridis_r")
+    ends = sorted((view.sign * low, view.sign * high))
+    return ScalarMappable(Normalize(*ends), "viridis" if view.sign > 0 else "viridis_r")
+
+
+def shade(axes: Any, x: Array, y: Array, z: Array, colours: ScalarMappable) -> None:
+    """The mean over a region, in bands."""
+    ends = colours.get_clim()
+    options: dict[str, Any] = {"cmap": colours.cmap, "norm": colours.norm, "extend": "both", "zorder": 1}
+    axes.contourf(x, y, z, np.linspace(*ends, 37), **options).set_edgecolor("face")
+    if np.ptp(z) > 0:
+        axes.contour(x, y, z, np.linspace(*ends, 13)[1:-1], colors="white", linewidths=0.5, alpha=0.6, zorder=2)
+
+
+def number(value: float | None) -> str:
+    """A value to six digits, with a minus sign."""
+    return f"{value:.6g}".replace("-", "−")
 
 
 def colour_bar(made: Figure, colours: ScalarMappable, axes: Any, **options: Any) -> None:
     """A slim bar beside the axes."""
-    bar = made.colorbar(colours, ax=axes, label="value", **{"shrink": 0.8, "aspect": 28, "pad": 0.02, **options})
+    options = {"shrink": 0.8, "aspect": 28, "pad": 0.02, "label": "value", **options}
+    bar = made.colorbar(colours, ax=axes, **options)
     bar.outline.set_visible(False)
 
 

@@ -20,7 +20,7 @@ def summarise(study: Study) -> dict[str, Any]:
     is None without a model or with fewer than three values.
     """
     view = View(study)
-    best = view.best
+    best = view.best if view.told else None
     return {
         "space": study.space.specification,
         "strategy": study.strategy.specification,
@@ -38,8 +38,8 @@ def summarise(study: Study) -> dict[str, Any]:
 def _times(study: Any) -> dict[str, float] | None:
     """When the first trial was asked and the last told, in seconds since 1970, where the study knows."""
     store = getattr(study, "_store", None)
-    pairs = store.times().values() if store is not None else ()
-    asked, told = ([time for time in times if time is not None] for times in zip(*pairs, strict=True)) if pairs else ([], [])
+    pairs = list(store.times().values()) if store is not None else []
+    asked, told = ([pair[k] for pair in pairs if pair[k] is not None] for k in (0, 1))
     return {"first_asked": min(asked), "last_told": max(told)} if asked and told else None
 
 

@@ -14,7 +14,7 @@ from nestbo.plots.view import Study, View
 
 
 def surrogate(study: Study) -> Figure:
-    """What the model believes: on S^1 against the angle, on S^2 as a map, on SPD(2) as ellipses, else along geodesics."""
+    """What the model believes: on S^1 against the angle, on S^2 as a map, on SPD(2) by ellipses, or along geodesics."""
     view = View(study)
     if not view.told:
         return words(view.title, view.nothing)

@@ -22,14 +22,14 @@ class Study(Protocol):
     """The part of a study that is read here."""
 
     @property
-    def space(self) -> Manifold: ...  # noqa: D102
+    def space(self) -> Manifold: ...
     @property
-    def strategy(self) -> Any: ...  # noqa: D102
+    def strategy(self) -> Any: ...
     @property
-    def direction(self) -> str: ...  # noqa: D102
+    def direction(self) -> str: ...
     @property
-    def history(self) -> History: ...  # noqa: D102
-    def models(self) -> Mapping[str, Any]: ...  # noqa: D102
+    def history(self) -> History: ...
+    def models(self) -> Mapping[str, Any]: ...
 
 
 class View:
@@ -49,9 +49,9 @@ class View:
         return np.array([trial.value for trial in self.told], dtype=float)
 
     @property
-    def best(self) -> Trial | None:
-        """The told trial with the best value."""
-        return self.told[int(np.argmin(self.sign * self.values))] if self.told else None
+    def best(self) -> Trial:
+        """The told trial with the best value; there must be one."""
+        return self.told[int(np.argmin(self.sign * self.values))]
 
     @property
     def best_so_far(self) -> list[float | None]:

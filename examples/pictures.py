@@ -1,0 +1,56 @@
+"""The pictures of docs/pictures.md. Studies are kept in demo/pictures, so that a second run only draws."""
+
+from pathlib import Path
+
+import torch
+
+import nestbo as nb
+from nestbo import plots
+
+STORES, PICTURES = Path("demo/pictures"), Path("docs/pictures")
+
+
+def waves(x: torch.Tensor) -> float:
+    """On the circle: two valleys, one of them deeper."""
+    angle = torch.atan2(x[1], x[0])
+    return (torch.cos(2 * angle) + 0.5 * torch.sin(angle)).item()
+
+
+def fragile(x: torch.Tensor) -> float:
+    """Ackley's function on the sphere, with an experiment that breaks down in one corner."""
+    if x[2] > 0.75:
+        raise RuntimeError("out of reach")
+    return nb.problem("ackley", nb.Sphere(2)).objective(x).item()
+
+
+def stiffness(x: torch.Tensor) -> float:
+    """How far a 2×2 matrix is from the wanted one."""
+    wanted = torch.tensor([[3.0, 1.0], [1.0, 1.5]], dtype=torch.float64)
+    return nb.SPD(2).dist(x, wanted).item()
+
+
+def rosenbrock(x: torch.Tensor) -> float:
+    """On a sphere of five dimensions."""
+    return nb.problem("rosenbrock", nb.Sphere(5)).objective(x).item()
+
+
+STUDIES = {
+    "circle": (waves, nb.Sphere(1), 10),
+    "sphere": (fragile, nb.Sphere(2), 25),
+    "spd2": (stiffness, nb.SPD(2, eigenvalues=(0.001, 5.0)), 25),
+    "sphere5": (rosenbrock, nb.Sphere(5), 25),
+}
+
+
+def main() -> None:
+    STORES.mkdir(parents=True, exist_ok=True)
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for name, (objective, space, budget) in STUDIES.items():
+        with nb.Study(space, nb.GaBO(), store=STORES / f"{name}.db") as study:
+            study.run(objective, budget - len(study.history.finished))
+            for kind in plots.DRAWINGS:
+                plots.draw(study, kind).savefig(PICTURES / f"{name}-{kind}.png")
+
+
+if __name__ == "__main__":
+    main()

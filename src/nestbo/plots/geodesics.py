@@ -1,0 +1,80 @@
+"""A study on a space that has no picture of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from nestbo.plots.convergence import steep
+from nestbo.plots.style import BEST, BLUE, EVALUATED, FAILED, GREEN, ORANGE, figure, legend, number
+from nestbo.plots.view import WIDTH, Array, View
+
+_STEPS = 121
+_SHOWN = ((BLUE, "-"), (ORANGE, "--"), (GREEN, "-."))
+
+
+def geodesics(view: View) -> Figure:
+    """Values against the distance to the best point; the mean along geodesics through it where the data lie."""
+    directions = principal_directions(view) if view.model is not None else []
+    made = figure(view.title, 9.2 if directions else 7.0, 4.2)
+    panels = made.subplots(1, 2 if directions else 1, squeeze=False)[0]
+    _distances(made, panels[0], view)
+    if directions:
+        _profiles(panels[1], view, directions)
+        panels[0].set_title("The evaluations")
+        panels[1].legend(loc="best", fontsize=8.5)
+    elif view.model is None:
+        panels[0].set_title(view.modelless)
+    legend(made, panels[0])
+    return made
+
+
+def _distances(made: Figure, axes: Any, view: View) -> None:
+    at = view.space.dist(view.points(view.told), view.best.x).numpy()
+    order = np.array([trial.index for trial in view.told])
+    dots = axes.scatter(at, view.values, c=order, cmap="cividis_r", label="evaluation", **EVALUATED)
+    axes.scatter([0], [view.best.value], label=f"best: {number(view.best.value)}", **BEST)
+    if view.failed:
+        away = view.space.dist(view.points(view.failed), view.best.x).numpy()
+        axes.scatter(away, np.full(len(away), 0.03), transform=axes.get_xaxis_transform(), label="failed", **FAILED)
+    if len(order) > 1:
+        bar = made.colorbar(dots, ax=axes, label="trial", shrink=0.8, aspect=28, pad=0.02)
+        bar.outline.set_visible(False)
+    axes.set(xlabel="distance to the best point", yscale="log" if steep(view.values) else "linear")
+    axes.set_ylabel("value (log scale)" if steep(view.values) else "value")
+
+
+def principal_directions(view: View) -> list[Tensor]:
+    """At the best point, up to three orthonormal tangent vectors along which the evaluations spread most."""
+    space, best = view.space, view.best.x
+    logs = space.log(best, view.points(view.told))
+    gram = space.inner(best, logs.unsqueeze(1), logs.unsqueeze(0))
+    values, vectors = torch.linalg.eigh((gram + gram.mT) / 2)
+    keep = [k for k in reversed(range(len(values))) if values[k] > 1e-9 * values[-1] and values[-1] > 0][: len(_SHOWN)]
+    return [torch.tensordot(vectors[:, k], logs, 1) / values[k].sqrt() for k in keep]
+
+
+def _profiles(axes: Any, view: View, directions: list[Tensor]) -> None:
+    """Mean and band along each geodesic, as far as it stays in the space and near the data."""
+    spread = view.space.dist(view.points(view.told), view.best.x).max().item()
+    t = torch.linspace(-1, 1, _STEPS, dtype=torch.float64) * min(spread, view.space.reach)
+    for k, (direction, (colour, line)) in enumerate(zip(directions, _SHOWN, strict=False), 1):
+        path = view.space.exp(view.best.x, t[(..., *[None] * direction.ndim)] * direction)
+        inside = (view.space.violation(path) <= 1e-6).numpy()
+        low, mean, high = (_along(view, path, inside, d) for d in (-WIDTH, 0.0, WIDTH))
+        axes.fill_between(t.numpy(), low, high, color=colour, alpha=0.13, linewidth=0)
+        axes.plot(t.numpy(), mean, line, color=colour, linewidth=2, label=f"direction {k}")
+    axes.scatter([0], [view.best.value], **BEST)
+    axes.set(xlabel="signed distance from the best point", ylabel="mean and 95 % band")
+    axes.set_title("The model along the main directions of the data")
+
+
+def _along(view: View, path: Tensor, inside: Any, deviations: float) -> Array:
+    """The prediction on a path, NaN where it has left the space."""
+    values = np.full(len(path), np.nan)
+    values[inside] = view.predict(path[torch.from_numpy(inside)], deviations)
+    return values
