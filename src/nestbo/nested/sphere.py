@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
@@ -12,13 +14,17 @@ from nestbo import linalg
 from nestbo.errors import ArgumentError, ShapeError
 from nestbo.manifolds import Manifold, Sphere
 from nestbo.nested.base import NestedMapping
+from nestbo.optimise import trust_region
+
+_LEAST_SCALE = 0.1  # project(lift(z)) loses digits like 1/s
 
 
 @dataclass(frozen=True, eq=False)
 class NestedSphere(NestedMapping):
     """project(x) = Wᵀx / |Wᵀx| and lift(z) = s·W z + h, with h ⟂ W and s² + |h|² = 1.
 
-    ``basis`` is W, (D+1, d+1); ``offset`` is h, (D+1,), zero unless given.
+    ``basis`` is W, (D+1, d+1); ``offset`` is h, (D+1,), zero unless given. Distances on the latent sphere depend on W
+    through its span only, and on h not at all (paper, appendix B).
     """
 
     basis: Tensor
@@ -38,11 +44,55 @@ class NestedSphere(NestedMapping):
     def latent(self) -> Sphere:
         return Sphere(self.basis.shape[1] - 1)
 
+    @property
+    def scale(self) -> Tensor:
+        """s, the radius of the lifted sphere: the product of the sines of the paper's radii."""
+        if self.offset is None:
+            return torch.ones((), dtype=self.basis.dtype, device=self.basis.device)
+        return (1 - linalg.inner(self.offset, self.offset)).clamp(min=0).sqrt()
+
     @classmethod
     def random(cls, ambient: Manifold, latent: Manifold, rng: torch.Generator) -> Self:
         if not isinstance(ambient, Sphere) or not isinstance(latent, Sphere) or latent.n > ambient.n:
             raise ArgumentError(f"Nested spheres go from Sphere(D) to Sphere(d) with d ≤ D, got {ambient} to {latent}.")
         return cls(linalg.random_frames(ambient.n + 1, latent.n + 1, rng=rng))
+
+    @classmethod
+    def from_axes(cls, axes: Sequence[Tensor], radii: Sequence[float]) -> Self:
+        """From the paper's parameters: unit axes v_k ∈ R^{k+1} and radii in (0, π/2], from S^D down to S^{d+1}."""
+        if len(axes) != len(radii) or not axes:
+            raise ArgumentError(
+                f"Nested spheres need as many axes as radii, and one, got {len(axes)} and {len(radii)}."
+            )
+        basis = torch.eye(axes[0].shape[-1], dtype=axes[0].dtype, device=axes[0].device)
+        turns = [_truncated_rotation(axis) for axis in axes]
+        for turn in turns:
+            basis = basis @ turn.mT
+        offset = torch.zeros_like(basis[0])
+        for axis, radius, turn in reversed(list(zip(axes, radii, turns, strict=True))):
+            offset = math.sin(radius) * offset @ turn + math.cos(radius) * axis
+        return cls(basis, offset)
+
+    def axes(self) -> list[Tensor]:
+        """Axes v_D, …, v_{d+1} of this mapping in the paper's terms, up to a rotation of the latent sphere."""
+        rest, found = self._complement(), []
+        while rest.shape[1]:
+            found.append(rest[:, 0])
+            rest = _truncated_rotation(rest[:, 0]) @ rest[:, 1:]
+        return found
+
+    def radii(self) -> list[float]:
+        """Radii that belong to ``axes``: the first axis takes all of the offset, the others are great spheres."""
+        steps = self.basis.shape[0] - self.basis.shape[1]
+        height = 0.0 if self.offset is None else linalg.norm(self.offset).item()
+        return [math.acos(min(1.0, height))] + [math.pi / 2] * (steps - 1) if steps else []
+
+    def _complement(self) -> Tensor:
+        """An orthonormal basis of the directions that the projection drops, that of the offset first."""
+        if self.offset is None or not self.offset.any():
+            return linalg.completion(self.basis)
+        first = linalg.unit(self.offset).unsqueeze(-1)
+        return torch.cat([first, linalg.completion(torch.cat([self.basis, first], -1))], -1)
 
     def project(self, x: Tensor) -> Tensor:
         return linalg.unit(x @ self.basis)
@@ -50,5 +100,33 @@ class NestedSphere(NestedMapping):
     def lift(self, z: Tensor) -> Tensor:
         if self.offset is None:
             return z @ self.basis.mT
-        s = (1 - linalg.inner(self.offset, self.offset)).clamp(min=0).sqrt()
-        return linalg.unit(s * z @ self.basis.mT + self.offset)
+        return linalg.unit(self.scale * z @ self.basis.mT + self.offset)
+
+    def fit_lift(self, x: Tensor) -> Self:
+        """The lift nearest to points x (n, D+1) in the sense of the paper's eq. 4, with s ≥ 0.1.
+
+        ⟨x, lift(project(x))⟩ = ⟨(s, h), y⟩ for the unit vectors y = (|Wᵀx|, x − W Wᵀx), so that (s, h) is their mean.
+        """
+        inside = x @ self.basis
+        y = linalg.unit(torch.cat([linalg.norm(inside).unsqueeze(-1), x - inside @ self.basis.mT], -1))
+        sphere = Sphere(y.shape[-1] - 1)
+        mean = trust_region(lambda p: sphere.sq_dist(p.unsqueeze(-2), y).mean(-1), sphere, linalg.unit(y.sum(0))).point
+        offset = self._outside(mean[1:])
+        longest = math.sqrt(1 - _LEAST_SCALE**2)
+        size = linalg.norm(offset)
+        return replace(self, offset=torch.where(size > longest, longest / size, 1) * offset)
+
+    def _outside(self, v: Tensor) -> Tensor:
+        return v - v @ self.basis @ self.basis.mT
+
+
+def _truncated_rotation(axis: Tensor) -> Tensor:
+    """The rotation in the plane of ``axis`` and the pole (0, …, 0, 1) that takes one to the other, last row dropped."""
+    pole = torch.zeros_like(axis)
+    pole[-1] = 1
+    both, cosine = axis + pole, axis[-1]
+    if cosine < -1 + 1e-12:  # opposite: half a turn in any plane that contains them
+        both = pole.roll(1)
+        return (torch.eye(len(axis), dtype=axis.dtype, device=axis.device) - 2 * torch.outer(both, both))[:-1]
+    rotation = torch.eye(len(axis), dtype=axis.dtype, device=axis.device) + 2 * torch.outer(pole, axis)
+    return (rotation - torch.outer(both, both) / (1 + cosine))[:-1]
