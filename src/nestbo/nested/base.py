@@ -41,3 +41,7 @@ class NestedMapping(ABC):
     @abstractmethod
     def lift(self, z: Tensor) -> Tensor:
         """One point of the large manifold that projects to z."""
+
+    @abstractmethod
+    def fit_lift(self, x: Tensor) -> Self:
+        """The same projection with the lift that is nearest to points x (n, *point), as in the paper's eq. 4."""

@@ -1,7 +1,9 @@
-"""Nested SPD matrices."""
+"""Nested SPD matrices: the paper's projection WᵀXW, and the same idea on logarithms."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -11,21 +13,17 @@ from torch import Tensor
 from nestbo import linalg
 from nestbo.errors import ArgumentError, ShapeError
 from nestbo.linalg import sym
-from nestbo.manifolds import SPD, Manifold
+from nestbo.manifolds import SPD, Euclidean, Manifold, Product
 from nestbo.nested.base import NestedMapping
+from nestbo.optimise import lbfgs
+
+_BISECTIONS = 40
 
 
-@dataclass(frozen=True, eq=False)
-class NestedSPD(NestedMapping):
-    """project(X) = WᵀXW and lift(Z) = W Z Wᵀ + V B Vᵀ, where V completes W to an orthonormal basis.
+class _Matrices(NestedMapping):
+    """What both mappings share: a basis W (D, d) and the space of large matrices."""
 
-    ``basis`` is W, (D, d); ``complement`` is V B Vᵀ, (D, D), which is VVᵀ clipped to the bounds unless given. With B
-    within the eigenvalue bounds of ``space`` the lift is, too: its eigenvalues are those of Z and B together.
-    """
-
-    basis: Tensor
     space: SPD
-    complement: Tensor | None = None
 
     def __post_init__(self) -> None:
         rows, columns = self.basis.shape[-2:] if self.basis.ndim == 2 else (0, 0)
@@ -34,6 +32,11 @@ class NestedSPD(NestedMapping):
                 f"The basis of nested SPD matrices is ({self.space.n}, d) with 1 ≤ d ≤ {self.space.n}, "
                 f"got {tuple(self.basis.shape)}."
             )
+
+    @classmethod
+    @abstractmethod
+    def _of(cls, basis: Tensor, space: SPD) -> Self:
+        """The mapping with a default lift."""
 
     @property
     def ambient(self) -> SPD:
@@ -47,13 +50,57 @@ class NestedSPD(NestedMapping):
     def random(cls, ambient: Manifold, latent: Manifold, rng: torch.Generator) -> Self:
         if not isinstance(ambient, SPD) or not isinstance(latent, SPD) or latent.n > ambient.n:
             raise ArgumentError(f"Nested matrices go from SPD(D) to SPD(d) with d ≤ D, got {ambient} to {latent}.")
-        return cls(linalg.random_frames(ambient.n, latent.n, rng=rng), ambient)
+        return cls._of(linalg.random_frames(ambient.n, latent.n, rng=rng), ambient)
+
+    def _within_bounds(self, lift: Callable[[Tensor], Tensor], batch: Tensor) -> Tensor:
+        """lift(t) for the largest t ∈ [0, 1] that keeps the bounds, per element (…); t = 0 always does."""
+        bounds = self.space.eigenvalues
+        t = torch.ones(batch.shape[:-2], dtype=batch.dtype, device=batch.device)
+        if bounds is None:
+            return lift(t)
+
+        def inside(t: Tensor) -> Tensor:
+            values, _ = linalg.eigh(lift(t).detach())
+            return ((values >= bounds[0]) & (values <= bounds[1])).all(-1)
+
+        low, high = torch.where(inside(t), t, 0), t
+        for _ in range(_BISECTIONS):
+            middle = (low + high) / 2
+            good = inside(middle)
+            low, high = torch.where(good, middle, low), torch.where(good, high, middle)
+        return lift(low)
+
+
+@dataclass(frozen=True, eq=False)
+class NestedSPD(_Matrices):
+    """project(X) = WᵀXW and lift(Z) = W Z Wᵀ + P + C + Cᵀ with C = W Z^½ K P^½.
+
+    ``basis`` is W, (D, d). ``complement`` is P = V B Vᵀ, (D, D), with V any completion of W and B positive definite:
+    VVᵀ, clipped to the bounds, unless given. ``coupling`` is K, (d, D), with K W = 0 and norm < 1: zero unless given.
+    The lift is positive definite for all of these; where the space has bounds, K is shortened as far as they ask.
+    """
+
+    basis: Tensor
+    space: SPD
+    complement: Tensor | None = None
+    coupling: Tensor | None = None
+
+    @classmethod
+    def _of(cls, basis: Tensor, space: SPD) -> Self:
+        return cls(basis, space)
 
     def project(self, x: Tensor) -> Tensor:
         return sym(self.basis.mT @ x @ self.basis)
 
     def lift(self, z: Tensor) -> Tensor:
-        return sym(self.basis @ z @ self.basis.mT + self._complement)
+        rest = self._complement
+        blocks = sym(self.basis @ z @ self.basis.mT + rest)
+        if self.coupling is None:
+            return blocks
+        values, vectors = linalg.eigh(rest)
+        root = linalg.spectral(values.clamp(min=0).sqrt(), vectors)
+        cross = self.basis @ linalg.sqrtm(z) @ self.coupling @ root
+        return self._within_bounds(lambda t: blocks + t[..., None, None] * (cross + cross.mT), blocks)
 
     @property
     def _complement(self) -> Tensor:
@@ -62,3 +109,77 @@ class NestedSPD(NestedMapping):
         low, high = self.space.eigenvalues or (1.0, 1.0)
         rest = linalg.completion(self.basis)
         return min(max(1.0, low), high) * rest @ rest.mT
+
+    def fit_lift(self, x: Tensor) -> Self:
+        """The lift nearest to matrices x (n, D, D) in the sense of the paper's eq. 4.
+
+        B and K are free parameters: B runs over SPD matrices within the bounds, K = (1 + MMᵀ)^{−½} M over all M. The
+        constraint WᵀV = 0 of the paper is not needed, since any V will do.
+        """
+        d, size = self.basis.shape[1], self.space.n - self.basis.shape[1]
+        if size == 0:
+            return self
+        frame = linalg.completion(self.basis)
+        rest = replace(self.space, n=size)
+        both, z, turn = Product(rest, Euclidean(d * size)), self.project(x), torch.cat([self.basis, frame], -1)
+        turned = turn.mT @ x @ turn
+
+        def loss(p: Tensor) -> Tensor:
+            b, m = both.split(p.unsqueeze(-2))
+            lifted = _block(z, b, _contraction(m.unflatten(-1, (d, size))))
+            return self.space.sq_dist(turned, lifted).mean(-1)
+
+        middle = rest.project(linalg.expm(linalg.logm(frame.mT @ x @ frame).mean(0)))
+        start = both.join([middle, torch.zeros(d * size, dtype=x.dtype, device=x.device)])
+        b, m = both.split(lbfgs(loss, both, start, tolerance=1e-8, max_iterations=1000).point)
+        coupling = _contraction(m.unflatten(-1, (d, size))) @ frame.mT
+        return replace(self, complement=sym(frame @ b @ frame.mT), coupling=coupling)
+
+
+@dataclass(frozen=True, eq=False)
+class NestedLogSPD(_Matrices):
+    """project(X) = exp(Wᵀ log(X) W) and lift(Z) = exp(W log(Z) Wᵀ + H): exact nesting for the log-Euclidean metric.
+
+    ``basis`` is W, (D, d). ``offset`` is H, (D, D), symmetric without a block WᵀHW: zero, clipped to the bounds, unless
+    given. Where the space has bounds, H is drawn towards that default as far as they ask.
+    """
+
+    basis: Tensor
+    space: SPD
+    offset: Tensor | None = None
+
+    @classmethod
+    def _of(cls, basis: Tensor, space: SPD) -> Self:
+        return cls(basis, space)
+
+    def project(self, x: Tensor) -> Tensor:
+        return linalg.expm(sym(self.basis.mT @ linalg.logm(x) @ self.basis))
+
+    def lift(self, z: Tensor) -> Tensor:
+        inside, default = sym(self.basis @ linalg.logm(z) @ self.basis.mT), self._default
+        away = torch.zeros_like(default) if self.offset is None else self.offset - default
+        return self._within_bounds(lambda t: linalg.expm(inside + default + t[..., None, None] * away), inside)
+
+    @property
+    def _default(self) -> Tensor:
+        low, high = self.space.eigenvalues or (1.0, 1.0)
+        rest = linalg.completion(self.basis)
+        return torch.log(torch.tensor(min(max(1.0, low), high), dtype=rest.dtype)).to(rest) * rest @ rest.mT
+
+    def fit_lift(self, x: Tensor) -> Self:
+        """The lift nearest to matrices x (n, D, D) in the log-Euclidean metric: H is the mean of the data's."""
+        mean, inside = linalg.logm(x).mean(0), self.basis @ self.basis.mT
+        return replace(self, offset=sym(mean - inside @ mean @ inside))
+
+
+def _contraction(m: Tensor) -> Tensor:
+    """(1 + MMᵀ)^{−½} M, which runs over all matrices of norm < 1."""
+    eye = torch.eye(m.shape[-2], dtype=m.dtype, device=m.device)
+    return linalg.inverse_sqrtm(eye + m @ m.mT) @ m
+
+
+def _block(z: Tensor, b: Tensor, k: Tensor) -> Tensor:
+    """[z, z^½ k b^½; ·, b], positive definite for |k| < 1."""
+    cross = linalg.sqrtm(z) @ k @ linalg.sqrtm(b)
+    z, b = (part.expand(*cross.shape[:-2], *part.shape[-2:]) for part in (z, b))
+    return torch.cat([torch.cat([z, cross], -1), torch.cat([cross.mT, b], -1)], -2)
