@@ -87,7 +87,9 @@ def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError as error:
-        raise ArgumentError(f"Wanted a number such as 1.5 or -2e-3, got {text!r}. Write it so.") from error
+        raise ArgumentError(
+            f"Wanted a number such as 1.5 or -2e-3, got {text!r}. Write decimals with a point."
+        ) from error
 
 
 def _index(text: str) -> int:

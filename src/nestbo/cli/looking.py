@@ -26,9 +26,6 @@ TOPICS: dict[str, Mapping[str, Any]] = {
 
 
 def _drawings() -> dict[str, Any]:
-    import matplotlib
-
-    matplotlib.use("Agg")
     from nestbo.plots import DRAWINGS
 
     return DRAWINGS
@@ -97,7 +94,6 @@ def plot(
     ] = "convergence",
 ) -> None:
     """Draw a study into a file."""
-    check_name("kind of picture", kind, _drawings())
     from nestbo.plots import draw
 
     with opened(store) as study:

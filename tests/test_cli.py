@@ -1,0 +1,512 @@
+"""The command: what it prints, where, and with which exit code."""
+
+import csv
+import io
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import nestbo as nb
+from nestbo.cli import app
+
+TUTORIAL = Path(__file__).parent.parent / "docs" / "tutorial.md"
+FUNCTIONS = """
+import numpy as np
+print("loaded")
+
+def height(x):
+    print("evaluating")
+    return x[0] + 0.1 * x[1]
+
+def array(x):
+    assert isinstance(x, np.ndarray)
+    return x[0]
+
+def broken(x):
+    raise OSError("no sensor")
+
+def sometimes(x):
+    if x[0] > 0:
+        raise OSError("no sensor")
+    return x[0]
+
+def leaving(x):
+    raise SystemExit(3)
+
+constant = 3
+"""
+PLAIN = {"FORCE_COLOR": None, "GITHUB_ACTIONS": None, "PY_COLORS": None, "COLUMNS": "100"}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("f.py").write_text(FUNCTIONS)
+    return tmp_path
+
+
+def invoke(*arguments, code=0, stdin=None, **env):
+    result = CliRunner(env={**PLAIN, **env}).invoke(app, [str(a) for a in arguments], input=stdin, prog_name="nestbo")
+    assert result.exit_code == code, result.output
+    return result
+
+
+def said(*arguments, code=2):
+    """The message about a mistake: one line on stderr, no traceback, nothing on stdout."""
+    result = invoke(*arguments, code=code)
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    assert len(result.stderr.splitlines()) == 1, result.stderr
+    return result.stderr
+
+
+def trials(store):
+    return [json.loads(line) for line in invoke("export", store, "--format", "jsonl").stdout.splitlines()]
+
+
+def data(store):
+    return [(row["index"], row["status"], row["value"], row["x"]) for row in trials(store)]
+
+
+def run(store, budget=3, what="f.py:height", strategy="randomsearch", code=0, **env):
+    options = ("--space", "sphere:2", "--strategy", strategy, "--budget", budget, "--store", store)
+    return invoke("run", what, *options, code=code, **env)
+
+
+# run and resume
+
+
+def test_run_prints_the_best_and_keeps_its_prints_apart():
+    result = run("a.db")
+    assert re.fullmatch(r"best   \S+ \(trial \d\)\nx      \[.*\]\n", result.stdout)
+    assert "loaded" in result.stderr
+    assert "evaluating" in result.stderr
+    assert "3/3 evaluations" in result.stderr
+    study = nb.Study.load("a.db")
+    assert len(study.history) == 3
+    assert all(trial.value == (trial.x[0] + 0.1 * trial.x[1]).item() for trial in study.history)
+
+
+def test_run_equals_the_study_in_python():
+    run("a.db", 5, strategy="gabo:initial=3")
+    study = nb.Study(nb.Sphere(2), nb.GaBO(initial=3)).run(lambda x: x[0] + 0.1 * x[1], 5, progress=False)
+    assert data("a.db") == [(t.index, t.status, t.value, t.x.tolist()) for t in study.history]
+
+
+def test_run_without_a_store_keeps_nothing(folder):
+    before = {path.name for path in folder.iterdir()}
+    arguments = ("run", "f.py:array", "--numpy", "--space", "sphere:2", "--strategy", "randomsearch", "--budget", 2)
+    result = invoke(*arguments, "--json", "--quiet")
+    assert set(json.loads(result.stdout)) == {"index", "value", "x"}
+    assert result.stderr == "loaded\n"
+    assert {path.name for path in folder.iterdir()} - before <= {"__pycache__"}
+
+
+@pytest.mark.parametrize("what", ["problem:ackley", "problem:ackley:latent_dim=1:seed=7"])
+def test_run_a_benchmark_problem(what):
+    run("a.db", what=what)
+    where = nb.Sphere(2)
+    expected = nb.problem("ackley", where, latent_dim=1, seed=7) if "latent" in what else nb.problem("ackley", where)
+    for row in trials("a.db"):
+        assert row["value"] == expected.objective(torch.tensor(row["x"], dtype=torch.float64)).item()
+    invoke("resume", "a.db", "--budget", 4)
+    assert len(trials("a.db")) == 4
+
+
+def test_run_maximises_and_knows_the_noise():
+    options = ("--space", "sphere:1", "--strategy", "randomsearch", "--budget", 4, "--store", "a.db")
+    result = invoke("run", "f.py:height", *options, "--direction", "maximize", "--noise", 0.01, "--seed", 3, "--json")
+    assert json.loads(result.stdout)["value"] == max(row["value"] for row in trials("a.db"))
+    study = nb.Study.load("a.db")
+    assert (study.direction, study.noise, study.seed) == ("maximize", 0.01, 3)
+
+
+def test_failures_are_recorded_and_the_run_goes_on():
+    result = run("a.db", 6, "f.py:sometimes")
+    rows = trials("a.db")
+    failed = [row for row in rows if row["status"] == "failed"]
+    assert 0 < len(failed) < 6
+    assert all(row["notes"]["failed"] == "OSError: no sensor" for row in failed)
+    assert f"{len(failed)} of 6 evaluations failed; the last: OSError: no sensor" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["broken", "leaving"])
+def test_a_run_without_any_number_fails(name):
+    result = run("a.db", 2, f"f.py:{name}", code=1)
+    assert result.stdout == ""
+    assert "None of 2 evaluations gave a number" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert len(trials("a.db")) == 2
+
+
+def test_resume_remembers_and_equals_the_straight_run(folder, monkeypatch):
+    run("straight.db", 7, strategy="gabo:initial=3")
+    run("a.db", 4, strategy="gabo:initial=3")
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+    invoke("resume", "../a.db", "--budget", 7)
+    monkeypatch.chdir(folder)
+    assert data("a.db") == data("straight.db")
+    again = invoke("resume", "a.db", "--quiet")
+    assert again.stdout == invoke("best", "a.db").stdout
+    assert len(data("a.db")) == 7
+
+
+def test_resume_takes_over_a_study_begun_by_hand():
+    invoke("new", "a.db", "--space", "sphere:2", "--strategy", "randomsearch")
+    invoke("add", "a.db", "--x", "[0, 0, 1]", "--value", 5)
+    assert "remembers no objective" in said("resume", "a.db")
+    assert "remembers no budget" in said("resume", "a.db", "f.py:array")
+    invoke("resume", "a.db", "f.py:array", "--numpy", "--budget", 3)
+    invoke("resume", "a.db", "--budget", 4)
+    assert [row["status"] for row in trials("a.db")] == ["told"] * 4
+
+
+SLOW = """
+import signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+def f(x):
+    with open("calls", "a") as file:
+        file.write("called\\n")
+    time.sleep(0.2 if len(open("calls").readlines()) < 4 else 60)
+    return x[0]
+
+def quick(x):
+    return x[0]
+"""
+
+
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def test_an_interrupted_run_exits_with_130_and_is_resumed():
+    Path("slow.py").write_text(SLOW)
+    command = [sys.executable, "-m", "nestbo", "run", "slow.py:f", "--space", "sphere:2", "--budget", "6"]
+    command += ["--strategy", "gabo:initial=3", "--store", "a.db", "--json"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    ) as process:
+        wait_for(lambda: Path("calls").exists() and len(Path("calls").read_text().splitlines()) == 4)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "interrupted; everything told is kept" in stderr
+    assert "Traceback" not in stderr
+    assert json.loads(stdout)["value"] == min(row["value"] for row in trials("a.db")[:3])
+    assert [row["status"] for row in trials("a.db")] == ["told"] * 3 + ["asked"]
+    invoke("resume", "a.db", "slow.py:quick")
+    run("straight.db", 6, "slow.py:quick", "gabo:initial=3")
+    assert data("a.db") == data("straight.db")
+
+
+@pytest.mark.parametrize("arguments", [("ask", "a.db"), ("list", "kernels")])
+def test_ctrl_c_anywhere_is_130(arguments, monkeypatch):
+    run("a.db")
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nestbo.cli.bench.put", interrupt)
+    monkeypatch.setattr("nestbo.cli.looking.first_line", interrupt)
+    assert "Interrupted" in said(*arguments, code=130)
+
+
+# what is wrong, and with which words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "f.py:heigt"], "Did you mean 'height'?"),
+        (["run", "f.py:constant"], "which is none"),
+        (["run", "f.py"], "FILE.py:function or problem:NAME, got 'f.py'"),
+        (["run", "g.py:height"], "there is no file g.py"),
+        (["run", "problem:akley"], "Did you mean 'ackley'?"),
+        (["run", "problem:ackley:latent_dim=9:seed=1"], "from 1 to 2, got 9"),
+        (["run", "problem:ackley:nonsense=9"], "nonsense"),
+        (["run", "problem:ackley", "--numpy"], "--numpy is for functions of your own"),
+        (["run", "f.py:height", "--space", "spere:2"], "Did you mean 'sphere'?"),
+        (["run", "f.py:height", "--space", "sphere:0"], "got 0"),
+        (["run", "f.py:height", "--strategy", "gambo"], "Did you mean 'gabo'?"),
+        (["run", "f.py:height", "--strategy", "gabo:kernel=mattern52"], "matern52"),
+        (["run", "f.py:height", "--direction", "maximise"], "Did you mean 'maximize'?"),
+        (["run", "f.py:height", "--noise", "-1"], "positive variance"),
+        (["run", "f.py:height", "--budget", "0"], "--budget"),
+        (["run", "f.py:height", "--budget", "many"], "--budget"),
+        (["run", "f.py:height", "--seed", "-1"], "--seed"),
+        (["run", "f.py:height", "--store", "f.py"], "which exists"),
+        (["run", "f.py:height", "--bugdet", "3"], "--budget"),
+    ],
+)
+def test_mistakes_of_run(arguments, words):
+    options = {"--space": "sphere:2", "--budget": "2"}
+    given = [part for pair in options.items() if pair[0] not in arguments for part in pair]
+    result = invoke(*arguments, *given, "--quiet", code=2)
+    message = result.stderr.removeprefix("loaded\n")
+    assert words in message
+    assert len(message.splitlines()) == 1, message
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["shwo", "a.db"], "'show'"),
+        (["show"], "STORE"),
+        (["show", "b.db"], "no study at b.db"),
+        (["show", "a.db", "--jsn"], "--json"),
+        (["export", "a.db", "--format", "cvs"], "Did you mean 'csv'?"),
+        (["list", "manifold"], "Did you mean 'manifolds'?"),
+        (["plot", "a.db", "--kind", "convergense", "-o", "a.png"], "Did you mean 'convergence'?"),
+        (["plot", "a.db", "-o", "a.pgn"], "pgn"),
+        (["ask", "a.db", "-n", "0"], "-n"),
+        (["tell", "a.db", "0", "1"], "told already"),
+        (["tell", "a.db", "9", "1"], "no trial 9"),
+        (["tell", "a.db", "0"], "INDEX VALUE"),
+        (["tell", "a.db", "0", "1", "--failed", "why"], "INDEX VALUE"),
+        (["tell", "a.db", "0", "1", "--json", "{}"], "Keep one"),
+        (["tell", "a.db", "0", "1,5"], "got '1,5'"),
+        (["tell", "a.db", "zero", "1.5"], "got 'zero'"),
+        (["tell", "a.db", "--json", "{index: 0}"], "Wanted JSON"),
+        (["tell", "a.db", "--json", "3"], "JSON objects"),
+        (["tell", "a.db", "--json", '{"index": 0}'], "failed"),
+        (["tell", "a.db", "--json", '{"index": true, "value": 1}'], "index"),
+        (["tell", "a.db", "--json", '{"index": 0, "value": "1"}'], "value"),
+        (["tell", "a.db", "--json", '{"index": 0, "value": 1, "failed": "why"}'], "value"),
+        (["add", "a.db", "--x", "[0, 0, 1]"], "--value"),
+        (["add", "a.db", "--x", "[0, 0, 2]", "--value", "1"], "violation"),
+        (["add", "a.db", "--x", "[0, 1]", "--value", "1"], "Sphere(2)"),
+        (["add", "a.db", "--x", "here", "--value", "1"], "Wanted JSON"),
+        (["add", "a.db", "--x", "[0, 0, 1]", "--value", "nan"], "finite"),
+        (["add", "a.db", "--json", '{"x": [0, 0, 1]}'], "finite"),
+        (["add", "a.db", "--json", '{"value": 1}'], "Wanted"),
+        (["new", "a.db", "--space", "sphere:2"], "which exists"),
+        (["resume", "a.db", "f.py:nothing", "--budget", "5"], "Check the name"),
+    ],
+)
+def test_mistakes_elsewhere(arguments, words):
+    run("a.db", 1)
+    before = data("a.db")
+    result = invoke(*arguments, code=2)
+    message = result.stderr.removeprefix("loaded\n")
+    assert words in message
+    assert len(message.splitlines()) == 1, message
+    assert result.stdout == ""
+    assert data("a.db") == before
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("x = (", "SyntaxError"), ("\nimport nonsense_that_is_not", "line 2"), ("raise SystemExit(1)", "SystemExit")],
+)
+def test_a_file_that_does_not_load_fails_with_a_sentence(text, words):
+    Path("bad.py").write_text(text)
+    message = said("run", "bad.py:f", "--space", "sphere:2", "--budget", "2", "--store", "a.db", code=1)
+    assert words in message
+    assert not Path("a.db").exists()
+
+
+def test_a_foreign_file_fails_with_a_sentence():
+    assert "another kind of file" in said("show", "f.py", code=1)
+    assert Path("f.py").read_text() == FUNCTIONS
+
+
+def test_a_folder_that_is_not_there_fails_with_a_sentence():
+    run("a.db")
+    assert "nowhere" in said("export", "a.db", "-o", "nowhere/a.csv", code=1)
+    assert "nowhere" in said("new", "nowhere/b.db", "--space", "sphere:2", code=1)
+
+
+def test_an_error_that_nobody_foresaw_is_a_sentence_unless_asked_for(monkeypatch):
+    run("a.db")
+
+    def fail(*_):
+        raise RuntimeError("the unforeseen")
+
+    monkeypatch.setattr("nestbo.study.Study.ask", fail)
+    assert "RuntimeError: the unforeseen" in said("ask", "a.db", code=1)
+    result = CliRunner().invoke(app, ["--traceback", "ask", "a.db"])
+    assert isinstance(result.exception, RuntimeError)
+
+
+# by hand
+
+
+def test_ask_and_tell_by_hand():
+    message = invoke("new", "lab.db", "--space", "spd:2:eigenvalues=0.1,10", "--strategy", "gabo:initial=2").stderr
+    assert "nestbo ask lab.db" in message
+    asked = [json.loads(line) for line in invoke("ask", "lab.db", "-n", 3).stdout.splitlines()]
+    assert [set(line) for line in asked] == [{"index", "x"}] * 3
+    assert invoke("ask", "lab.db", "--pending").stdout.splitlines() == [json.dumps(line) for line in asked]
+    assert "Best: -0.0015 (trial 0)" in invoke("tell", "lab.db", 0, "-1.5e-3").stderr
+    assert "the motor stalled" in invoke("tell", "lab.db", 1, "--failed", "the motor stalled").stderr
+    assert "not a finite number" in invoke("tell", "lab.db", 2, "-inf").stderr
+    assert [row["status"] for row in trials("lab.db")] == ["told", "failed", "failed"]
+    assert json.loads(invoke("ask", "lab.db").stdout)["index"] == 3
+
+
+@pytest.mark.parametrize("several", [json.dumps, lambda rows: "\n".join(map(json.dumps, rows))])
+def test_tell_reads_json_from_a_pipe(several):
+    invoke("new", "lab.db", "--space", "sphere:2", "--strategy", "randomsearch")
+    rows = [json.loads(line) for line in invoke("ask", "lab.db", "-n", 3).stdout.splitlines()]
+    answers = [{**rows[2], "value": 2}, {**rows[0], "value": -0.5}, {**rows[1], "failed": "it broke"}]
+    invoke("tell", "lab.db", "--json", "-", stdin=several(answers))
+    assert [row["value"] for row in trials("lab.db")] == [-0.5, None, 2.0]
+
+
+def test_numbers_survive_the_round_trip_to_the_last_bit():
+    value = 0.1 + 0.2 + 1e-17
+    invoke("new", "a.db", "--space", "sphere:3", "--strategy", "randomsearch")
+    asked = json.loads(invoke("ask", "a.db").stdout)
+    invoke("tell", "a.db", asked["index"], repr(value))
+    invoke("new", "b.db", "--space", "sphere:3", "--strategy", "randomsearch")
+    (row,) = trials("a.db")
+    invoke("add", "b.db", "--x", json.dumps(row["x"]), "--value", repr(row["value"]))
+    invoke("add", "b.db", "--json", "-", stdin=invoke("export", "a.db", "--format", "jsonl").stdout)
+    invoke("export", "a.db", "--format", "csv", "-o", "a.csv")
+    (line,) = csv.DictReader(io.StringIO(Path("a.csv").read_text()))
+    for trial in [*nb.Study.load("a.db").history, *nb.Study.load("b.db").history]:
+        assert trial.value == value == float(line["value"])
+        assert trial.x.tolist() == asked["x"] == [float(line[f"x{k}"]) for k in range(4)]
+
+
+# looking
+
+
+def test_show_and_best():
+    run("a.db", 3, "f.py:sometimes")
+    invoke("ask", "a.db")
+    facts = json.loads(invoke("show", "a.db", "--json").stdout)
+    assert facts["trials"] == trials("a.db")
+    assert facts["best"] == json.loads(invoke("best", "a.db", "--json").stdout)
+    assert (facts["space"], facts["budget"], facts["objective"]) == ("sphere:2", 3, "f.py:sometimes")
+    assert sum(facts["counts"].values()) == 4
+    assert facts["counts"]["asked"] == 1
+    text = invoke("show", "a.db").stdout
+    assert "OSError: no sensor" in text
+    assert f"{facts['best']['value']!r} (trial {facts['best']['index']})" in text
+
+
+def test_show_and_best_before_anything_is_told():
+    invoke("new", "a.db", "--space", "sphere:40")
+    assert "none yet" in invoke("show", "a.db").stdout
+    assert json.loads(invoke("show", "a.db", "--json").stdout)["best"] is None
+    assert "nestbo tell" in said("best", "a.db", code=1)
+    invoke("ask", "a.db")
+    assert "…]" in invoke("show", "a.db").stdout
+
+
+def test_export_of_matrices_has_a_column_for_each_entry():
+    invoke("new", "a.db", "--space", "spd:2", "--strategy", "randomsearch")
+    invoke("ask", "a.db", "-n", 2)
+    invoke("tell", "a.db", 0, "--failed", 'broken, "badly"')
+    header, first, second = csv.reader(io.StringIO(invoke("export", "a.db").stdout))
+    assert ",".join(header) == "index,status,value,failed,asked_at,told_at,x0_0,x0_1,x1_0,x1_1"
+    assert first[:4] == ["0", "failed", "", 'broken, "badly"']
+    assert second[:4] == ["1", "asked", "", ""]
+    assert second[5] == ""
+
+
+@pytest.mark.parametrize("kind", ["convergence", "surrogate"])
+def test_plot(kind):
+    run("a.db", 4, strategy="gabo:initial=2")
+    assert "Wrote a.png" in invoke("plot", "a.db", "--kind", kind, "-o", "a.png").stderr
+    assert Path("a.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("topic", "registry"),
+    [
+        ("manifolds", nb.manifolds.MANIFOLDS),
+        ("kernels", nb.kernels.KERNELS),
+        ("strategies", nb.strategies.STRATEGIES),
+        ("problems", nb.problems.PROBLEMS),
+    ],
+)
+def test_list(topic, registry):
+    lines = invoke("list", topic).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == list(registry)
+    assert all(len(line.split()) > 1 for line in lines)
+    assert list(json.loads(invoke("list", topic, "--json").stdout)) == list(registry)
+
+
+def test_help_names_the_exit_codes():
+    text = invoke("--help").stdout
+    assert "130" in text
+    assert invoke(code=2).output
+    assert invoke("--version").stdout.startswith("nestbo ")
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("nestbo re", ["resume"]),
+        ("nestbo list ker", ["kernels"]),
+        ("nestbo new a.db --space sp", ["sphere", "spd"]),
+        ("nestbo new a.db --strategy ga", ["gabo"]),
+        ("nestbo plot a.db --kind surr", ["surrogate"]),
+    ],
+)
+def test_tab_completion(words, found):
+    env = {"_NESTBO_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    assert invoke(**env).stdout.split() == found
+
+
+def test_a_pipe_gets_no_colours():
+    run("a.db")
+    command = f"{shlex.quote(sys.executable)} -m nestbo show a.db | cat"
+    env = {name: value for name, value in os.environ.items() if name not in PLAIN}
+    done = subprocess.run(command, shell=True, capture_output=True, env=env, timeout=100)
+    assert done.returncode == 0
+    assert done.stderr == b""
+    assert b"\x1b" not in done.stdout
+    assert done.stdout.startswith(b"store     a.db\n")
+
+
+# the tutorial
+
+BLOCK = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"^\$ (.*(?:\n> .*)*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+
+
+def shell(command, folder):
+    """A command that needs a shell; ``nestbo`` is this one."""
+    shim = folder / "nestbo"
+    shim.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m nestbo "$@"\n')
+    shim.chmod(0o755)
+    env = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=env, timeout=100)
+    assert done.returncode == 0, f"{command}\n{done.stderr}"
+    return done.stderr + done.stdout
+
+
+def words(text):
+    """What a page and a machine agree on: the words, without numbers and the lines of progress."""
+    lines = [line for line in text.splitlines() if "evaluations, best" not in line]
+    return re.sub(r"-?\d+(\.\d+)?(e[-+]?\d+)?", "0", " ".join(lines)).split()
+
+
+def test_the_tutorial_runs(tmp_path):
+    commands = [found for block in BLOCK.findall(TUTORIAL.read_text()) for found in COMMAND.findall(block)]
+    assert len(commands) > 20
+    for command, output in commands:
+        command = re.sub("^> ", "", command, flags=re.MULTILINE)
+        simple = command.startswith("nestbo ") and not {">", "||"} & set(command.split())
+        printed = invoke(*shlex.split(command)[1:]).output if simple else shell(command, tmp_path)
+        assert words(printed) == words(output), command
