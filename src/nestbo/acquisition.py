@@ -96,7 +96,7 @@ def _moved(space: Manifold, x: Tensor, length: Tensor | float, rng: torch.Genera
     """Points at a random fraction of a length away, in random directions."""
     fraction = torch.rand(len(x), generator=rng, dtype=x.dtype, device=x.device)
     step = (fraction * length).reshape(-1, *[1] * len(space.point_shape))
-    return space.retract(x, step * space.random_tangent(x, rng))
+    return space.project(space.exp(x, step * space.random_tangent(x, rng)))
 
 
 def maximise(
