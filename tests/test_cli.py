@@ -155,7 +155,8 @@ def test_resume_remembers_and_equals_the_straight_run(folder, monkeypatch):
     run("a.db", 4, strategy="gabo:initial=3")
     (folder / "elsewhere").mkdir()
     monkeypatch.chdir(folder / "elsewhere")
-    invoke("resume", "../a.db", "--budget", 7)
+    message = invoke("resume", "../a.db", "--budget", 7).stderr
+    assert "Going on with ../f.py:height, 7 evaluations in all." in message
     monkeypatch.chdir(folder)
     assert data("a.db") == data("straight.db")
     again = invoke("resume", "a.db", "--quiet")
@@ -289,6 +290,9 @@ def test_mistakes_of_run(arguments, words):
         (["tell", "a.db", "--json", '{"index": true, "value": 1}'], "index"),
         (["tell", "a.db", "--json", '{"index": 0, "value": "1"}'], "value"),
         (["tell", "a.db", "--json", '{"index": 0, "value": 1, "failed": "why"}'], "value"),
+        (["tell", "a.db", "--json", '[{"index": 1, "value": 1}, {"index": 0, "value": 1}]'], "told already"),
+        (["tell", "a.db", "--json", '[{"index": 1, "value": 1}, {"index": 1, "value": 2}]'], "several"),
+        (["add", "a.db", "--json", '[{"x": [0, 0, 1], "value": 1}, {"x": [0, 0, 2], "value": 1}]'], "violation"),
         (["add", "a.db", "--x", "[0, 0, 1]"], "--value"),
         (["add", "a.db", "--x", "[0, 0, 2]", "--value", "1"], "violation"),
         (["add", "a.db", "--x", "[0, 1]", "--value", "1"], "Sphere(2)"),
@@ -302,6 +306,7 @@ def test_mistakes_of_run(arguments, words):
 )
 def test_mistakes_elsewhere(arguments, words):
     run("a.db", 1)
+    invoke("ask", "a.db")
     before = data("a.db")
     result = invoke(*arguments, code=2)
     message = result.stderr.removeprefix("loaded\n")

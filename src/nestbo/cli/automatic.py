@@ -60,7 +60,8 @@ def resume(
     """Go on with a study as if it had never stopped.
 
     The objective and the budget are those that the store remembers, unless given here. A trial that was asked by a
-    process now gone, also by nestbo ask, is evaluated first.
+    process now gone, also by nestbo ask, is evaluated first. This runs the Python file that the store names; nestbo
+    show tells which, without running it.
     """
     with opened(store) as study:
         known = settings(store)
@@ -70,6 +71,8 @@ def resume(
         if budget is None:
             raise ArgumentError(f"{store} remembers no budget, and none was given. Pass --budget, evaluations in all.")
         f = _objective(what, study.space, numpy)
+        if not quiet:
+            say(f"Going on with {what}, {budget} evaluations in all.")
         remember(store, objective=objective.anchored(what, store), budget=budget, numpy=numpy)
         _evaluate(study, f, budget, numpy=numpy, quiet=quiet, json=json)
 

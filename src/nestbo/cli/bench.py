@@ -8,8 +8,8 @@ import typer
 
 from nestbo.cli.app import Store, app, opened, put, say
 from nestbo.cli.beginning import Method, Noise, Seed, Space, Way, begun
-from nestbo.cli.records import brief, entries
-from nestbo.errors import ArgumentError
+from nestbo.cli.records import brief, entries, parsed
+from nestbo.errors import ArgumentError, TrialError
 from nestbo.history import Trial
 from nestbo.study import Study
 
@@ -59,6 +59,7 @@ def tell(
         raise ArgumentError("tell takes INDEX VALUE, INDEX --failed WHY or --json JSON, got two of these. Keep one.")
     outcomes = [_outcome(index, value, failed)] if json is None else [_checked(entry) for entry in entries(json)]
     with opened(store) as study:
+        _check_open(study, [number for number, *_ in outcomes])
         for number, result, why in outcomes:
             _say_told(study, study.tell(number, result, failed=why))
 
@@ -73,14 +74,22 @@ def add(
     ] = None,
 ) -> None:
     """Add an observation made elsewhere."""
-    if (json is None) == (x is None) or (x is None) != (value is None):
-        raise ArgumentError("add takes --x JSON --value NUMBER, or --json JSON. Give one of the two.")
-    found = entries(json if x is None else f'{{"x": {x}}}')  # type: ignore[arg-type]
+    observations = _observations(x, value, json)
     with opened(store) as study:
-        for entry in found:
-            number = entry.get("value") if value is None else _number(value)
-            trial = study.add(entry.get("x"), number)  # type: ignore[arg-type]
+        for point, number in observations:  # a rehearsal, so that a mistake changes nothing
+            Study(study.space).add(point, number)
+        for point, number in observations:
+            trial = study.add(point, number)
             say(f"Added trial {trial.index} with the value {trial.value!r}.")
+
+
+def _observations(x: str | None, value: str | None, text: str | None) -> list[tuple[Any, Any]]:
+    """Points and values, as they were given."""
+    if x is not None and value is not None and text is None:
+        return [(parsed(x), _number(value))]
+    if text is not None and x is None and value is None:
+        return [(entry.get("x"), entry.get("value")) for entry in entries(text)]
+    raise ArgumentError("add takes --x JSON --value NUMBER, or --json JSON. Give one of the two.")
 
 
 def _number(text: str) -> float:
@@ -112,6 +121,18 @@ def _checked(entry: dict[str, Any]) -> tuple[int, float | None, str | None]:
     if type(index) is not int or numeric == isinstance(failed, str) or not (numeric or value is None):
         raise ArgumentError(f'Wanted {{"index": 0, "value": 1.5}} or {{"index": 0, "failed": "why"}}, got {entry!r}.')
     return index, value, failed
+
+
+def _check_open(study: Study, indices: list[int]) -> None:
+    """Refuse before anything is told, so that a mistake changes nothing."""
+    status = {trial.index: trial.status for trial in study.history}
+    for index in indices:
+        if index not in status:
+            raise TrialError(f"There is no trial {index} in this study. nestbo ask --pending lists the open ones.")
+        if status[index] != "asked":
+            raise TrialError(f"Trial {index} was {status[index]} already. nestbo add takes another observation.")
+    if len(set(indices)) < len(indices):
+        raise ArgumentError(f"Wanted one value for each trial, got several for one of {indices}. Keep one of them.")
 
 
 def _say_told(study: Study, trial: Trial) -> None:

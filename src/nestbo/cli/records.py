@@ -128,16 +128,23 @@ def table(study: Study) -> Any:
     return result
 
 
+def parsed(text: str) -> Any:
+    """The JSON value in a text, or a list of those on its lines."""
+    try:
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError:
+            if len(text.splitlines()) < 2:
+                raise
+            return [json.loads(line) for line in text.splitlines() if line.strip()]
+    except json.JSONDecodeError as error:
+        raise ArgumentError(f"Wanted JSON, got {text[:80]!r} ({error}). Quote it for the shell.") from error
+
+
 def entries(text: str) -> list[dict[str, Any]]:
     """The JSON objects in a text: one, a list, or one on each line; ``-`` reads stdin."""
     text = sys.stdin.read() if text == "-" else text
-    try:
-        try:
-            found = json.loads(text)
-        except json.JSONDecodeError:
-            found = [json.loads(line) for line in text.splitlines() if line.strip()]
-    except json.JSONDecodeError as error:
-        raise ArgumentError(f"Wanted JSON, got {text[:80]!r} ({error}). Quote it for the shell.") from error
+    found = parsed(text)
     found = found if isinstance(found, list) else [found]
     if not all(isinstance(entry, dict) for entry in found):
         raise ArgumentError(f'Wanted JSON objects such as {{"index": 0, "value": 1.5}}, got {text[:80]!r}.')
