@@ -49,7 +49,7 @@ def main() -> None:
         with nb.Study(space, nb.GaBO(), store=STORES / f"{name}.db") as study:
             study.run(objective, budget - len(study.history.finished))
             for kind in plots.DRAWINGS:
-                plots.draw(study, kind).savefig(PICTURES / f"{name}-{kind}.png")
+                plots.draw(study, kind).savefig(PICTURES / f"{name}-{kind}.png", dpi=90)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from nestbo.plots.style import BEST, BLUE, EVALUATED, FAILED, figure, legend, number, words
+from nestbo.plots.style import BEST, BLUE, EVALUATED, FAILED, figure, legend, number, value_axis, words
 from nestbo.plots.view import Array, Study, View
 
 
@@ -37,11 +37,4 @@ def _finish(axes: Any, values: Array) -> None:
     axes.set_xlabel("evaluation")
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     axes.margins(x=0.03, y=0.12)
-    if steep(values):
-        axes.set_yscale("log")
-    axes.set_ylabel("value (log scale)" if steep(values) else "value")
-
-
-def steep(values: Array) -> bool:
-    """Whether values are positive and spread over so many powers of ten that only a logarithm shows them."""
-    return bool(len(values) and values.min() > 0 and values.max() / values.min() > 1e3)
+    value_axis(axes, values)

@@ -9,8 +9,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from nestbo.plots.convergence import steep
-from nestbo.plots.style import BEST, BLUE, EVALUATED, FAILED, GREEN, ORANGE, figure, legend, number
+from nestbo.plots.style import BEST, BLUE, EVALUATED, FAILED, GREEN, ORANGE, figure, legend, number, value_axis
 from nestbo.plots.view import WIDTH, Array, View
 
 _STEPS = 121
@@ -44,8 +43,8 @@ def _distances(made: Figure, axes: Any, view: View) -> None:
     if len(order) > 1:
         bar = made.colorbar(dots, ax=axes, label="trial", shrink=0.8, aspect=28, pad=0.02)
         bar.outline.set_visible(False)
-    axes.set(xlabel="distance to the best point", yscale="log" if steep(view.values) else "linear")
-    axes.set_ylabel("value (log scale)" if steep(view.values) else "value")
+    axes.set_xlabel("distance to the best point")
+    value_axis(axes, view.values)
 
 
 def principal_directions(view: View) -> list[Tensor]:
@@ -69,7 +68,8 @@ def _profiles(axes: Any, view: View, directions: list[Tensor]) -> None:
         axes.fill_between(t.numpy(), low, high, color=colour, alpha=0.13, linewidth=0)
         axes.plot(t.numpy(), mean, line, color=colour, linewidth=2, label=f"direction {k}")
     axes.scatter([0], [view.best.value], **BEST)
-    axes.set(xlabel="signed distance from the best point", ylabel="mean and 95 % band")
+    axes.set_xlabel("signed distance from the best point")
+    value_axis(axes, view.values, "mean and 95 % band")
     axes.set_title("The model along the main directions of the data")
 
 

@@ -23,8 +23,9 @@ _STEPS = 60
 def matrices(view: View) -> Figure:
     """The matrices as ellipses in the order of evaluation, in their cone, and the mean over eigenvalues."""
     made = figure(view.title, 11.6, 4.6)
-    left, right = made.add_subplot(1, 3, 1), made.add_subplot(1, 3, 3)
-    middle = made.add_subplot(1, 3, 2, projection="3d")
+    cells = made.add_gridspec(1, 4, width_ratios=[1, 1, 0.1, 1])  # the third keeps the cone's label off the next
+    left, right = made.add_subplot(cells[0]), made.add_subplot(cells[3])
+    middle = made.add_subplot(cells[1], projection="3d")
     grid, points = _slice(view)
     mean = view.predict(points) if view.model is not None else np.zeros(0)
     colours = scale(view, mean)
@@ -83,6 +84,7 @@ def cone(x: Array) -> Array:
 
 
 def _cone(axes: Any, view: View, colours: ScalarMappable) -> None:
+    axes.computed_zorder = False  # else the depth may hide the best behind its neighbours
     height = np.linspace(*_span(view), 25)
     low, high = getattr(view.space, "eigenvalues", None) or (0.0, math.inf)
     radius = np.minimum(height - low, high - height)

@@ -6,6 +6,7 @@ import textwrap
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
@@ -74,12 +75,28 @@ def scale(view: View, *more: Array) -> ScalarMappable:
     """
     costs = view.sign * np.concatenate([view.values, *(np.ravel(array) for array in more)])
     low, high, middle = costs.min(), costs.max(), np.median(view.sign * view.values)
-    if middle > low:
-        high = min(high, low + 3 * (middle - low))
+    cut = middle > low and low + 3 * (middle - low) < high
+    if cut:
+        high = low + 3 * (middle - low)
     if not high > low:
         low, high = low - 0.5 * max(abs(low), 1.0), high + 0.5 * max(abs(high), 1.0)
     ends = sorted((view.sign * low, view.sign * high))
-    return ScalarMappable(Normalize(*ends), "viridis" if view.sign > 0 else "viridis_r")
+    colours: Any = colormaps["viridis" if view.sign > 0 else "viridis_r"].copy()
+    colours.colorbar_extend = "neither" if not cut else "max" if view.sign > 0 else "min"
+    return ScalarMappable(Normalize(*ends), colours)
+
+
+def value_axis(axes: Any, values: Array, label: str = "value") -> None:
+    """A vertical axis for values: linear, or logarithmic where they spread over many powers of ten."""
+    spread = float(np.median(np.abs(values - np.median(values))))
+    if values.min() > 0 and values.max() > 1e3 * values.min():
+        axes.set_yscale("log", nonpositive="clip")
+        label += " (log scale)"
+    elif spread > 0 and np.ptp(values) > 100 * spread:
+        unit = 10.0 ** np.floor(np.log10(spread))
+        axes.set_yscale("symlog", linthresh=unit)
+        label += f" (log scale beyond ±{unit:g})"
+    axes.set_ylabel(label)
 
 
 def shade(axes: Any, x: Array, y: Array, z: Array, colours: ScalarMappable) -> None:

@@ -61,10 +61,16 @@ def leave_one_out(view: View) -> dict[str, Any] | None:
         "predicted": predicted.tolist(),
         "low": low.tolist(),
         "high": high.tolist(),
-        "error": float(np.sqrt(np.mean((predicted - view.values) ** 2))),
+        "error": _root_mean_square(predicted - view.values),
         "standardised": errors.tolist(),
         "coverage": {str(level): float(np.mean(errors <= norm.ppf((1 + level) / 2))) for level in LEVELS},
     }
+
+
+def _root_mean_square(x: Array) -> float:
+    """Without overflow."""
+    size = float(np.abs(x).max())
+    return size * float(np.sqrt(np.mean((x / size) ** 2))) if size > 0 else 0.0
 
 
 def _back(view: View, z: Array) -> Array:

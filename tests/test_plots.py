@@ -1,0 +1,280 @@
+"""Pictures show the data that they are given, and every study gives one."""
+
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.image import imread
+from scipy.stats import norm
+
+import nestbo as nb
+from nestbo import plots
+from nestbo.plots.matrices import cone
+from nestbo.plots.sphere import project
+from nestbo.plots.view import View
+
+SPACES = {
+    "circle": nb.Sphere(1),
+    "sphere": nb.Sphere(2),
+    "sphere5": nb.Sphere(5),
+    "spd2": nb.SPD(2),
+    "spd2-bounded": nb.SPD(2, eigenvalues=(0.1, 4.0)),
+    "spd3": nb.SPD(3, eigenvalues=(0.001, 5.0)),
+    "product": nb.Product(nb.Sphere(2), nb.Box(0, 1)),
+    "grassmann": nb.Grassmann(4, 2),
+}
+VALUES = (3.0, 1.0, None, 2.0, 0.5, 4.0, -0.25, 1.5)  # None fails
+TOLD = [value for value in VALUES if value is not None]
+
+
+def study(space, values=VALUES, strategy=None, direction="minimize"):
+    """A study with these values at random points."""
+    made = nb.Study(space, strategy or nb.GaBO(), direction=direction)
+    points = nb.Study(space, nb.RandomSearch(), seed=3)
+    for value in values:
+        x = points.ask().x
+        if value is not None:
+            made.add(x, value)
+        else:
+            made._store.add(x, 0.0)
+            made._store._connection.execute(
+                "UPDATE trials SET status = 'failed', value = NULL WHERE number = (SELECT max(number) FROM trials)"
+            )
+    return made
+
+
+def dots(figure, label):
+    """Where the marks with a label are, over all panels: (n, 2) or, in a cone, (n, 3)."""
+    found = [c for axes in figure.axes for c in axes.collections if str(c.get_label()).startswith(label)]
+    parts = [np.stack(c._offsets3d, -1) if hasattr(c, "_offsets3d") else c.get_offsets() for c in found]
+    return np.concatenate([np.ma.getdata(part) for part in parts]) if parts else np.zeros((0, 2))
+
+
+def texts(figure):
+    inside = [text.get_text() for axes in figure.axes for text in (*axes.texts, axes.title, axes._left_title)]
+    return " ".join([figure.get_suptitle(), *inside])
+
+
+def pixels(figure):
+    """The picture as saved, (height, width, 4)."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=50)
+    buffer.seek(0)
+    return imread(buffer)
+
+
+@pytest.mark.parametrize("kind", plots.DRAWINGS)
+@pytest.mark.parametrize("name", SPACES)
+def test_every_kind_on_every_space_has_ink(name, kind):
+    figure = plots.draw(study(SPACES[name]), kind)
+    assert pixels(figure)[..., :3].std() > 0.01
+    assert "GaBO() on" in figure.get_suptitle()
+    assert "8 evaluations, 1 failed" in figure.get_suptitle().replace("\n", " ")
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_convergence_shows_values_failures_and_the_best_so_far(direction):
+    figure = plots.draw(study(nb.Sphere(2), direction=direction))
+    assert dots(figure, "value").tolist() == [[k, v] for k, v in enumerate(VALUES, 1) if v is not None]
+    assert dots(figure, "failed")[:, 0].tolist() == [3]
+    curve = figure.axes[0].lines[0].get_ydata().tolist()
+    assert curve == ([3, 1, 1, 1, 0.5, 0.5, -0.25, -0.25] if direction == "minimize" else [3, 3, 3, 3, 3, 4, 4, 4])
+    assert dots(figure, "best").tolist() == ([[7, -0.25]] if direction == "minimize" else [[6, 4]])
+
+
+def test_values_over_many_powers_of_ten_get_a_logarithm():
+    scales = [
+        plots.draw(study(nb.Sphere(2), values, nb.RandomSearch())).axes[0].get_yscale()
+        for values in ((1.0, 2.0, 3.0), (1.0, 10.0, 5e3), (-3.0, -2.0, 0.0, 1.0, 5e6))
+    ]
+    assert scales == ["linear", "log", "symlog"]
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_the_circle_shows_the_model_and_the_evaluations(direction):
+    made = study(nb.Sphere(1), direction=direction)
+    figure = plots.draw(made, "surrogate")
+    right = figure.axes[1]
+    told = [trial for trial in made.history if trial.status == "told"]
+    angles = [np.degrees(np.arctan2(*trial.x.flip(0).tolist())) for trial in told]
+    np.testing.assert_allclose(dots(figure, "evaluation"), np.stack([angles, TOLD], -1))
+    mean = next(line for line in right.lines if line.get_label() == "mean")
+    sign = 1 if direction == "minimize" else -1
+    turn = torch.from_numpy(np.radians(mean.get_xdata()))
+    wanted = sign * made.model().predict(torch.stack([turn.cos(), turn.sin()], -1).unsqueeze(0))[0]
+    np.testing.assert_allclose(mean.get_ydata(), wanted)
+    band = next(c for c in right.collections if c.get_label() == "95 % band").get_paths()[0].vertices
+    assert band[:, 1].min() < wanted.min()
+    assert band[:, 1].max() > wanted.max()
+
+
+def test_the_map_of_the_sphere_shows_each_evaluation_once():
+    made = study(nb.Sphere(2))
+    figure = plots.draw(made, "surrogate")
+    marks = dots(figure, "evaluation")
+    assert len(marks) == len(TOLD)
+    assert len(dots(figure, "failed")) == 1
+    assert len(dots(figure, "best")) == 1
+    shown = np.concatenate([c.get_array() for axes in figure.axes[:2] for c in axes.collections[-3:-2]])
+    assert sorted(shown) == sorted(TOLD)
+    radius = np.linalg.norm(marks, axis=1)
+    k = int(made.best.x.abs().argmax())
+    heights = [abs(trial.x[k].item()) for trial in made.history if trial.status == "told"]
+    np.testing.assert_allclose(sorted(1 - radius**2), sorted(heights), atol=1e-12)  # equal areas
+
+
+def test_the_projection_keeps_directions_and_hemispheres():
+    at, here = project(np.array([[1.0, 0, 0], [0, 0, 1], [0, 0, -1], [0, 1, 0]]), np.eye(3))
+    np.testing.assert_allclose(at, [[1, 0], [0, 0], [0, 0], [0, 1]], atol=1e-12)
+    assert here.tolist() == [True, True, False, True]
+
+
+def test_matrices_are_ellipses_and_points_in_their_cone():
+    made = study(nb.SPD(2))
+    figure = plots.draw(made, "surrogate")
+    x = torch.stack([trial.x for trial in made.history if trial.status == "told"])
+    np.testing.assert_allclose(dots(figure, "evaluation"), cone(x.numpy()).T)
+    ellipses = next(c for c in figure.axes[0].collections if hasattr(c, "get_widths"))
+    values, vectors = torch.linalg.eigh(x)
+    ratio = ellipses.get_heights() / ellipses.get_widths()
+    np.testing.assert_allclose(ratio, (values[:, 0] / values[:, 1]).sqrt())
+    turn = np.radians(ellipses.get_angles())
+    long = np.stack([np.cos(turn), np.sin(turn)], -1)
+    np.testing.assert_allclose(np.abs((long * vectors[..., 1].numpy()).sum(-1)), 1)
+
+
+@pytest.mark.parametrize("name", ["sphere5", "spd3", "product", "grassmann"])
+def test_other_spaces_show_distances_and_the_model_along_geodesics(name):
+    made = study(SPACES[name])
+    figure = plots.draw(made, "surrogate")
+    x = torch.stack([trial.x for trial in made.history if trial.status == "told"])
+    distance = made.space.dist(x, made.best.x)
+    np.testing.assert_allclose(dots(figure, "evaluation"), np.stack([distance, TOLD], -1))
+    panel = figure.axes[1]
+    assert len(panel.lines) == 3
+    middle = made.model().predict(made.best.x[None, None]).item()
+    for line in panel.lines:
+        assert line.get_ydata()[np.argmin(abs(line.get_xdata()))] == pytest.approx(middle, abs=1e-6)
+
+
+def test_directions_are_orthonormal_and_the_widest_comes_first():
+    from nestbo.plots.geodesics import principal_directions
+
+    view = View(study(SPACES["spd3"]))
+    best = view.best.x
+    v = torch.stack(principal_directions(view))
+    gram = view.space.inner(best, v[:, None], v[None])
+    torch.testing.assert_close(gram, torch.eye(3, dtype=torch.float64), atol=1e-6, rtol=0)
+    spread = view.space.inner(best, v[:, None], view.space.log(best, view.points(view.told))[None]).square().sum(-1)
+    assert spread.tolist() == sorted(spread.tolist(), reverse=True)
+
+
+def test_predictions_show_each_value_with_its_interval():
+    made = study(nb.Sphere(2))
+    numbers = plots.summarise(made)["leave_one_out"]
+    left, right = plots.draw(made, "predictions").axes
+    groups = left.containers
+    points = np.concatenate([group.lines[0].get_xydata() for group in groups])
+    wanted = np.stack([numbers["observed"], numbers["predicted"]], -1)
+    np.testing.assert_allclose(sorted(points.tolist()), sorted(wanted.tolist()))
+    segments = np.concatenate([bars.get_segments() for group in groups for bars in group.lines[2]])
+    bars = [[x, low, high] for (x, low), (_, high) in segments]
+    wanted = np.stack([numbers["observed"], numbers["low"], numbers["high"]], -1)
+    np.testing.assert_allclose(sorted(bars), sorted(wanted.tolist()))
+    levels, share = right.lines[1].get_data()
+    half = np.mean(np.array(numbers["standardised"]) <= norm.ppf(0.75))
+    assert share[np.argmin(abs(levels - 0.5))] == pytest.approx(half)
+
+
+def test_a_summary_is_what_one_computes_by_hand():
+    numbers = plots.summarise(study(nb.Sphere(2)))
+    assert numbers["counts"] == {"told": 7, "failed": 1, "asked": 0}
+    assert numbers["values"] == list(VALUES)
+    assert numbers["best_so_far"] == [3, 1, 1, 1, 0.5, 0.5, -0.25, -0.25]
+    assert numbers["best"]["index"] == 6
+    assert numbers["best"]["value"] == -0.25
+    assert numbers["times"]["first_asked"] <= numbers["times"]["last_told"]
+    assert (numbers["space"], numbers["strategy"], numbers["direction"]) == ("sphere:2", "gabo", "minimize")
+    assert json.loads(json.dumps(numbers)) == numbers
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_leaving_one_out_is_conditioning_on_the_others(direction):
+    """The closed form against a process that never saw the value, with the same parameters."""
+    made = study(nb.Sphere(2), [v for v in VALUES if v is not None], direction=direction)
+    numbers = plots.summarise(made)["leave_one_out"]
+    model, sign = made.model(), 1 if direction == "minimize" else -1
+    gp = model.gp
+    for k in range(len(TOLD)):
+        rest = [j for j in range(len(TOLD)) if j != k]
+        gram = gp.scale[0] * (gp.kernel.correlation(gp.x, gp.x, gp.lengthscale)[0] + gp.noise[0] * torch.eye(len(TOLD)))
+        weights = torch.linalg.solve(gram[rest][:, rest], gram[rest, k])
+        mean = gp.mean[0] + weights @ (gp.z[0, rest] - gp.mean[0])
+        deviation = (gram[k, k] - weights @ gram[rest, k]).sqrt()
+        ends = sorted(sign * model.outputs.inverse(mean + d * deviation).item() for d in (-1.959964, 1.959964))
+        assert numbers["predicted"][k] == pytest.approx(sign * model.outputs.inverse(mean).item(), rel=1e-6, abs=1e-9)
+        assert [numbers["low"][k], numbers["high"][k]] == pytest.approx(ends, rel=1e-5)
+    inside = [low <= v <= high for low, v, high in zip(numbers["low"], TOLD, numbers["high"], strict=True)]
+    assert numbers["coverage"]["0.95"] == pytest.approx(np.mean(inside))
+    errors = np.array(numbers["predicted"]) - TOLD
+    assert numbers["error"] == pytest.approx(np.sqrt(np.mean(errors**2)))
+
+
+@pytest.mark.parametrize("kind", plots.DRAWINGS)
+@pytest.mark.parametrize(
+    ("values", "said"), [((), "No values yet"), ((None, None), "All 2 evaluations failed")], ids=["none", "failed"]
+)
+def test_a_study_without_values_says_so(kind, values, said):
+    made = study(nb.Sphere(2), values)
+    assert said in texts(plots.draw(made, kind))
+    numbers = plots.summarise(made)
+    assert numbers["best"] is None
+    assert numbers["leave_one_out"] is None
+    assert numbers["best_so_far"] == [None] * len(values)
+
+
+@pytest.mark.parametrize("name", ["circle", "sphere", "spd2", "grassmann"])
+@pytest.mark.parametrize("values", [(1.0,), (1.0, 2.0), (3.0,) * 4, (1e200, -1e200, 3.0)], ids=str)
+def test_few_equal_and_huge_values_are_drawn(name, values):
+    made = study(SPACES[name], values)
+    for kind in plots.DRAWINGS:
+        pixels(plots.draw(made, kind))
+    few = "Leaving one out needs at least 3 values" in texts(plots.draw(made, "predictions"))
+    assert few == (len(values) < 3)
+
+
+@pytest.mark.parametrize("name", ["circle", "sphere", "spd2", "grassmann"])
+def test_a_strategy_without_a_model_shows_its_evaluations(name):
+    made = study(SPACES[name], strategy=nb.RandomSearch())
+    figure = plots.draw(made, "surrogate")
+    pixels(figure)
+    assert "fits no model" in texts(figure).replace("\n", " ")
+    assert len(dots(figure, "evaluation")) == len(TOLD)
+    assert "fits no model" in texts(plots.draw(made, "predictions"))
+
+
+def test_pending_trials_are_counted():
+    made = study(nb.Sphere(2), (1.0, 2.0))
+    made.ask()
+    assert "2 evaluations, 1 pending" in plots.draw(made).get_suptitle()
+    assert plots.summarise(made)["counts"]["asked"] == 1
+
+
+def test_an_unknown_kind_gets_the_nearest():
+    with pytest.raises(nb.ArgumentError, match="Did you mean 'convergence'"):
+        plots.draw(study(nb.Sphere(2)), "convergance")
+
+
+def test_pictures_leave_pyplot_and_settings_alone():
+    text = (
+        "import sys, matplotlib, nestbo as nb; before = matplotlib.rcParams.copy();"
+        "from nestbo import plots; s = nb.Study(nb.SPD(2), nb.RandomSearch());"
+        "s.run(lambda x: x[0, 0], 3, progress=False);"
+        "[plots.draw(s, kind) for kind in plots.DRAWINGS];"
+        "raise SystemExit('matplotlib.pyplot' in sys.modules or matplotlib.rcParams.copy() != before)"
+    )
+    assert subprocess.run([sys.executable, "-c", text], timeout=120).returncode == 0
