@@ -1,6 +1,6 @@
 """Search the optima of every benchmark function on the tabulated spaces and rewrite their table.
 
-python benchmarks/optima.py        (about ten minutes on one core)
+python benchmarks/optima.py && ruff format src/nestbo/problems/optima.py        (some minutes on one core)
 """
 
 from pathlib import Path

