@@ -26,8 +26,8 @@ def geodesics(view: View) -> Figure:
         _profiles(panels[1], view, directions)
         panels[0].set_title("The evaluations")
         panels[1].legend(loc="best", fontsize=8.5)
-    elif view.model is None:
-        panels[0].set_title(view.modelless)
+    else:
+        panels[0].set_title(view.modelless if view.model is None else "All at one point: no direction to look along")
     legend(made, panels[0])
     return made
 
@@ -53,7 +53,8 @@ def principal_directions(view: View) -> list[Tensor]:
     logs = space.log(best, view.points(view.told))
     gram = space.inner(best, logs.unsqueeze(1), logs.unsqueeze(0))
     values, vectors = torch.linalg.eigh((gram + gram.mT) / 2)
-    keep = [k for k in reversed(range(len(values))) if values[k] > 1e-9 * values[-1] and values[-1] > 0][: len(_SHOWN)]
+    least = max(1e-12, 1e-9 * values[-1].item())
+    keep = [k for k in reversed(range(len(values))) if values[k] > least][: len(_SHOWN)]
     return [torch.tensordot(vectors[:, k], logs, 1) / values[k].sqrt() for k in keep]
 
 

@@ -10,6 +10,7 @@ import torch
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import EllipseCollection
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from nestbo.history import Trial
@@ -104,6 +105,7 @@ def _cone(axes: Any, view: View, colours: ScalarMappable) -> None:
     axes.set_box_aspect(None, zoom=0.86)
     for side in (axes.xaxis, axes.yaxis, axes.zaxis):
         side.set_pane_color((1, 1, 1, 0))
+        side.set_major_locator(MaxNLocator(4))
 
 
 def _span(view: View) -> tuple[float, float]:
