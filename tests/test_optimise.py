@@ -714,3 +714,11 @@ class TestMistakes:
     def test_penalties_want_a_constraint(self, method):
         with pytest.raises(ArgumentError, match="got neither"):
             method(lambda x: x.sum(-1), Sphere(2), [1.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("optimiser", [trust_region, lbfgs])
+def test_a_start_beside_a_bound_goes_all_the_way(optimiser):
+    starts = 1e-3 * torch.rand(50, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    result = optimiser(lambda x: x.sum(-1), Box([0, 0], [1, 1]), starts)
+    assert (result.reason == "converged").all()
+    assert (result.point == 0).all()

@@ -147,6 +147,51 @@ def test_four_processes_share_one_file(tmp_path):
     assert len({tuple(t.x.tolist()) for t in history}) == 4 * each
 
 
+def test_a_study_taken_through_a_fork_stays_durable(tmp_path):
+    """Also when the parent closes it: the child's connection is its own."""
+    path = tmp_path / "s.db"
+    study = nb.Study(nb.Sphere(2), nb.RandomSearch(), store=path)
+    study.run(bowl, 1, progress=False)
+    reader, writer = os.pipe()
+
+    def work():
+        os.read(reader, 1)
+        study.run(bowl, 5, progress=False)
+        study.close()
+
+    pid = in_child(work)
+    study.close()
+    os.write(writer, b"x")
+    assert exit_code(pid) == 0
+    assert [t.status for t in nb.Study.load(path).history] == ["told"] * 6
+
+
+def test_one_orphan_is_taken_up_by_one_process(tmp_path):
+    path = tmp_path / "s.db"
+    nb.Study(nb.Sphere(2), nb.RandomSearch(), seed=3, store=path).close()
+
+    def die():
+        nb.Study.load(path).run(lambda x: os._exit(0), 1, progress=False)
+
+    def work():
+        nb.Study.load(path).run(bowl, 1, progress=False)
+
+    os.waitpid(in_child(die), 0)
+    assert [exit_code(pid) for pid in [in_child(work) for _ in range(4)]] == [0] * 4
+    history = nb.Study.load(path).history
+    assert [(t.index, t.status) for t in history] == [(k, "told") for k in range(4)]
+
+
+def test_a_zombie_is_dead(tmp_path):
+    path = tmp_path / "s.db"
+    study = nb.Study(nb.Sphere(2), nb.RandomSearch(), store=path)
+    pid = in_child(lambda: nb.Study.load(path).run(lambda x: os._exit(0), 1, progress=False))
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # dead, and not yet reaped
+    study.run(bowl, 1, progress=False)
+    os.waitpid(pid, 0)
+    assert [(t.index, t.status) for t in study.history] == [(0, "told")]
+
+
 def test_a_trial_is_told_once_by_whoever_comes_first(tmp_path):
     path = tmp_path / "s.db"
     first = nb.Study(nb.Sphere(2), nb.RandomSearch(), store=path)

@@ -57,7 +57,49 @@ def test_maximize_is_minimize_of_the_negative():
     down = quiet(nb.Study(nb.Sphere(2), seed=2), bowl, 10)
     up = quiet(nb.Study(nb.Sphere(2), seed=2, direction="maximize"), lambda x: -bowl(x), 10)
     assert torch.equal(down.history.points, up.history.points)
-    assert up.best.value == -down.best.value
+    assert up.best.value == -down.best.value == up.history.best.value
+
+
+def test_failures_count_as_the_worst_in_either_direction():
+    for direction, worst in (("minimize", 5.0), ("maximize", 1.0)):
+        study = nb.Study(nb.Sphere(2), nb.RandomSearch(), direction=direction)
+        for trial, value in zip(study.ask(3), (1.0, 5.0, math.nan), strict=True):
+            study.tell(trial, value)
+        assert study.history.values.tolist() == [1.0, 5.0, worst]
+
+
+def test_a_run_leaves_trials_asked_by_hand_alone():
+    study = nb.Study(nb.Sphere(2), nb.RandomSearch())
+    by_hand = study.ask()
+    quiet(study, bowl, 3)
+    assert [t.index for t in study.pending] == [by_hand.index]
+    study.tell(by_hand, 1.0)
+
+
+def test_what_is_handed_out_is_a_copy():
+    study = quiet(nb.Study(nb.Sphere(2), nb.RandomSearch()), bowl, 3)
+    before = study.history.points
+    for x in (study.best.x, study.history[0].x):
+        x.mul_(0)
+    assert torch.equal(study.history.points, before)
+
+
+def test_a_trial_of_another_study_is_refused():
+    a, b = (nb.Study(nb.Sphere(2), nb.RandomSearch(), seed=s) for s in (0, 1))
+    a.ask()
+    with pytest.raises(nb.TrialError, match="another point"):
+        a.tell(b.ask(), 1.0)
+
+
+def test_asking_for_several_fits_once(monkeypatch):
+    import nestbo.strategies.gabo as gabo
+
+    fits, fit = [], gabo.fit_surrogate
+    monkeypatch.setattr(gabo, "fit_surrogate", lambda *a, **k: fits.append(1) or fit(*a, **k))
+    study = quiet(nb.Study(nb.Sphere(2), nb.GaBO()), bowl, 6)
+    fits.clear()
+    study.ask(3)
+    assert len(fits) == 1
 
 
 def test_observations_made_elsewhere_are_used():
@@ -70,23 +112,24 @@ def test_observations_made_elsewhere_are_used():
     assert "parameters" in study.ask().notes  # a model made this suggestion: the initial design is complete
 
 
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (math.nan, "nan"),
-        (math.inf, "inf"),
-        ("3.1", "3.1"),
-        ([1, 2], "[1, 2]"),
-        (torch.zeros(2), "tensor"),
-        (True, "True"),
-    ],
-)
-def test_what_is_not_a_finite_number_is_a_failure(value, words):
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_not_finite_is_a_failure(value):
     study = nb.Study(nb.Sphere(2), nb.RandomSearch())
     done = study.tell(study.ask(), value)
     assert done.status == "failed"
-    assert words in done.notes["failed"]
+    assert repr(value) in done.notes["failed"]
     assert study.best is None
+
+
+@pytest.mark.parametrize("value", ["3.1", [1, 2], torch.zeros(2), True, None, {}, lambda x: x])
+def test_what_is_not_a_number_is_refused_by_hand_and_recorded_in_a_run(value):
+    study = nb.Study(nb.Sphere(2), nb.RandomSearch())
+    with pytest.raises(nb.ArgumentError, match="tell takes a"):
+        study.tell(study.ask(), value)
+    assert len(study.pending) == 1
+    quiet(study, lambda x: value, 1)
+    assert study.history[1].status == "failed"
+    assert "not a number" in study.history[1].notes["failed"]
 
 
 @pytest.mark.parametrize("value", [2, 2.0, np.float32(2), np.array([2.0]), torch.tensor(2.0), torch.tensor([[2]])])
@@ -128,6 +171,8 @@ def test_control_c_keeps_everything_told():
 
     quiet(study, interrupted, 10)
     assert [t.status for t in study.history] == ["told"] * 3 + ["asked"]
+    quiet(study, bowl, 2)  # the next run begins with what was interrupted
+    assert [t.status for t in study.history] == ["told"] * 5
 
 
 def test_objectives_see_a_copy_and_may_ask_for_arrays():
@@ -170,6 +215,19 @@ def test_minimize_says_when_nothing_worked():
         (lambda s: s.add([[1.0, 0.0, 0.0]], 1.0), nb.ArgumentError, "one point"),
         (lambda s: s.ask(0), nb.ArgumentError, "at least 1"),
         (lambda s: s.run(bowl, -1), nb.ArgumentError, "whole number"),
+        (lambda s: s.run(3, 1), nb.ArgumentError, "function"),
+        (lambda s: s.tell([1], 1.0), nb.TrialError, "no trial"),
+        (lambda s: nb.minimize(bowl, nb.Sphere(2), budget="10"), nb.ArgumentError, "budget"),
+        (lambda s: nb.minimize(bowl, nb.Sphere(2), budget=0), nb.ArgumentError, "budget"),
+        (lambda s: nb.Study(nb.Sphere(2), store=3), nb.ArgumentError, "path"),
+        (lambda s: nb.Study(nb.Sphere(2), store="a\0b"), nb.ArgumentError, "path"),
+        (lambda s: nb.Study(nb.Sphere(2), store="a" * 300), nb.StoreError, "Cannot open"),
+        (lambda s: nb.Study.load(3.5), nb.ArgumentError, "path"),
+        (lambda s: nb.Study(nb.SPD(2), nb.GaBO(kernel="heat")), nb.ArgumentError, "Sphere"),
+        (lambda s: nb.Study(nb.Box(0, 1), nb.GaBO.paper()), nb.ArgumentError, "geodesic"),
+        (lambda s: nb.GaBO(kernel=["a"]), nb.ArgumentError, "kernel"),
+        (lambda s: nb.GaBO(priors="no"), nb.ArgumentError, "priors"),
+        (lambda s: nb.Study(nb.Sphere(2), noise=True), nb.ArgumentError, "variance"),
         (lambda s: s.run(bowl, 1, on_error="ignore"), nb.ArgumentError, "on_error"),
         (lambda s: s.model(), nb.ArgumentError, "no model"),
         (lambda s: nb.Study("sphere:2"), nb.ArgumentError, "nestbo.space"),
@@ -205,3 +263,12 @@ def test_known_noise_is_what_the_model_assumes(tmp_path):
     model = study.model()
     variance = model.gp.noise * model.gp.scale * model.outputs.scale.squeeze() ** 2
     assert variance.item() == pytest.approx(4.0, rel=1e-9)
+
+
+def test_tiny_known_noise_does_not_squeeze_the_signal():
+    study = nb.Study(nb.Sphere(2), nb.GaBO(), noise=1e-12)
+    for x in nb.Sphere(2).random(30, rng=torch.Generator().manual_seed(0)):
+        study.add(x, bowl(x))
+    gp = study.model().gp
+    mean, variance = gp.leave_one_out()
+    assert ((gp.z - mean).square() / variance).mean().sqrt() < 3

@@ -117,14 +117,17 @@ def maximise(
     def value(x: Tensor) -> Tensor:
         return acquisition(x.flatten(-len(space.point_shape)).unsqueeze(-2))
 
-    def loss(x: Tensor, *_: Tensor) -> Tensor:
-        return -value(x)
-
     with torch.no_grad():
         starts = torch.cat([_top(pool, value, restarts // len(pools)) for pool in pools])
+        # Logarithms are of order 1; plain improvements may be tiny, and would count as flat.
+        height = value(starts).abs().amax(0).clamp(1e-200, 1.0)
+
+    def loss(x: Tensor, *_: Tensor) -> Tensor:
+        return -value(x) / height
+
     rows = (torch.arange(len(starts), device=starts.device),) if starts.shape[1] > 1 else ()
     found = optimiser(loss, space, starts, data=rows, tolerance=1e-4, max_iterations=max_iterations)
-    worth = (-found.value).nan_to_num(nan=-torch.inf)
+    worth = (-found.value * height).nan_to_num(nan=-torch.inf)
     runs = torch.arange(starts.shape[1], device=starts.device)
     chosen = worth.argmax(0)
     return found.point[chosen, runs], worth[chosen, runs]

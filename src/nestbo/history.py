@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor
 
 Status = Literal["asked", "told", "failed"]
+Direction = Literal["minimize", "maximize"]
 
 
 @dataclass(frozen=True)
@@ -26,13 +27,14 @@ class Trial:
 
 @dataclass(frozen=True)
 class History(Sequence[Trial]):
-    """The trials of a study in the order of their indices; values are to be minimised.
+    """The trials of a study in the order of their indices.
 
     ``noise`` is the variance of the noise of values, if it is known.
     """
 
     trials: tuple[Trial, ...] = ()
     noise: float | None = None
+    direction: Direction = "minimize"
 
     @overload
     def __getitem__(self, index: int) -> Trial: ...
@@ -48,7 +50,15 @@ class History(Sequence[Trial]):
         return iter(self.trials)
 
     def _with(self, trials: tuple[Trial, ...]) -> History:
-        return History(trials, self.noise)
+        return replace(self, trials=trials)
+
+    @property
+    def to_minimise(self) -> History:
+        """The same with values whose best is the least, as strategies see it."""
+        if self.direction == "minimize":
+            return self
+        flipped = tuple(replace(t, value=None if t.value is None else -t.value) for t in self)
+        return History(flipped, self.noise)
 
     def add(self, *trials: Trial) -> History:
         """A longer history."""
@@ -66,9 +76,10 @@ class History(Sequence[Trial]):
 
     @property
     def best(self) -> Trial | None:
-        """The told trial with the least value."""
+        """The told trial with the best value."""
         told = [trial for trial in self if trial.status == "told"]
-        return min(told, key=lambda trial: _number(trial.value)) if told else None
+        choose = min if self.direction == "minimize" else max
+        return choose(told, key=lambda trial: _number(trial.value)) if told else None
 
     @property
     def points(self) -> Tensor:
@@ -79,7 +90,7 @@ class History(Sequence[Trial]):
     def values(self) -> Tensor:
         """Values (n,) of finished trials; a failed one counts as the worst told, and so keeps its place."""
         told = [_number(trial.value) for trial in self if trial.status == "told"]
-        worst = max(told, default=0.0)
+        worst = (max if self.direction == "minimize" else min)(told, default=0.0)
         return torch.tensor(
             [_number(trial.value) if trial.status == "told" else worst for trial in self], dtype=torch.float64
         )

@@ -21,11 +21,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nestbo.errors import StoreError
+from nestbo.errors import StoreError, TrialError
 from nestbo.history import Status, Trial
 
 APPLICATION = 0x6E657374  # "nest", in the header of the file
 SCHEMA = 1
+_NOBODY = "nobody"  # the owner of a trial whose run was interrupted
 _BUSY = 60.0  # seconds to wait for another process's transaction
 
 _TABLES = """
@@ -49,11 +50,22 @@ class Store:
     def __init__(self, path: str | os.PathLike[str] | None, shape: tuple[int, ...] = ()) -> None:
         self.path = None if path is None else Path(path)
         self.shape = shape
-        self._lock = threading.RLock()
-        if self.path is not None and self.path.exists() and self.path.stat().st_size:
-            with self._explained("open"):
+        with self._explained("open"):
+            if self.path is not None and self.path.exists() and self.path.stat().st_size:
                 _check_kind(self.path)
-        self._connection = self._connect()
+        self._open()
+
+    def _open(self) -> None:
+        self._lock, self._process = threading.RLock(), os.getpid()
+        self._own = self._connect()
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        """The connection of the present process: one that came through a fork has lost its locks, and stays unused."""
+        if self.path is not None and self._process != os.getpid():
+            self._inherited = self._own
+            self._open()
+        return self._own
 
     def _connect(self) -> sqlite3.Connection:
         with self._explained("open"):
@@ -67,25 +79,27 @@ class Store:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._connection.close()
+        if self._process == os.getpid():
+            self._own.close()
 
     @contextlib.contextmanager
     def _explained(self, doing: str) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError, ValueError) as error:
             raise StoreError(f"Cannot {doing} the store {self.path}: {error}. {_remedy(str(error))}") from error
 
     @contextlib.contextmanager
     def _transaction(self, doing: str) -> Iterator[sqlite3.Connection]:
+        connection = self._connection
         with self._lock, self._explained(doing):
-            self._connection.execute("BEGIN IMMEDIATE")
             try:
-                yield self._connection
-                self._connection.execute("COMMIT")
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                connection.execute("COMMIT")
             except BaseException:
                 with contextlib.suppress(sqlite3.Error):
-                    self._connection.execute("ROLLBACK")
+                    connection.execute("ROLLBACK")
                 raise
 
     def create(self, settings: dict[str, Any]) -> None:
@@ -139,24 +153,34 @@ class Store:
             rows = [(number,) for number in numbers]
             connection.executemany("UPDATE trials SET owner = NULL WHERE number = ? AND status = 'reserved'", rows)
 
-    def ask(self, trials: list[Trial]) -> None:
-        """Record the points of reserved indices."""
-        rows = [(_pack(t.x), json.dumps(t.notes), time.time(), t.index) for t in trials]
+    def ask(self, trials: list[Trial], running: bool) -> None:
+        """Record the points of indices reserved here; ``running`` says that this process is about to evaluate them."""
+        owner, now = _owner(), time.time()
         with self._transaction("write to") as connection:
-            connection.executemany(
-                "UPDATE trials SET status = 'asked', x = ?, notes = ?, asked = ? WHERE number = ?", rows
+            for t in trials:
+                row = (_pack(t.x), json.dumps(t.notes), owner if running else None, now, t.index, owner)
+                done = connection.execute(
+                    "UPDATE trials SET status = 'asked', x = ?, notes = ?, owner = ?, asked = ? "
+                    "WHERE number = ? AND status = 'reserved' AND owner = ?",
+                    row,
+                )
+                if done.rowcount != 1:
+                    raise StoreError(f"Trial {t.index} of {self.path} was taken by another process. Ask again.")
+
+    def abandon(self, index: int) -> None:
+        """Leave a trial that this process was evaluating to the next run."""
+        with self._transaction("write to") as connection:
+            connection.execute("UPDATE trials SET owner = ? WHERE number = ? AND status = 'asked'", (_NOBODY, index))
+
+    def take_orphan(self) -> int | None:
+        """The first trial whose evaluating process died, now to be evaluated by this one; None if there is none."""
+        with self._transaction("write to") as connection:
+            rows = connection.execute(
+                "SELECT number, owner FROM trials WHERE status = 'asked' AND owner NOTNULL ORDER BY number"
             )
-
-    def adopt(self, index: int) -> None:
-        """Take over a trial that was asked by a process now dead."""
-        with self._transaction("write to") as connection:
-            connection.execute("UPDATE trials SET owner = ? WHERE number = ?", (_owner(), index))
-
-    def orphans(self) -> list[int]:
-        """Indices of trials that were asked by processes now dead."""
-        with self._lock, self._explained("read"):
-            rows = self._connection.execute("SELECT number, owner FROM trials WHERE status = 'asked' ORDER BY number")
-            return [number for number, owner in rows.fetchall() if not _alive(owner)]
+            number = next((number for number, owner in rows.fetchall() if not _alive(owner)), None)
+            connection.execute("UPDATE trials SET owner = ? WHERE number = ?", (_owner(), number))
+        return number
 
     def tell(self, trial: Trial) -> None:
         """Record the outcome of an asked trial; refuse to overwrite one."""
@@ -167,7 +191,7 @@ class Store:
                 row,
             )
             if done.rowcount != 1:
-                raise StoreError(f"Trial {trial.index} of {self.path} is not waiting for a value. It was told already.")
+                raise TrialError(f"Trial {trial.index} was told already. Use add(x, value) for another observation.")
 
     def add(self, x: Tensor, value: float) -> int:
         """Record an observation made elsewhere; its index."""
@@ -219,6 +243,7 @@ def _check_kind(path: Path) -> None:
     if magic != b"SQLite format 3\x00":
         raise StoreError(f"Wanted a nestbo store, got another kind of file: {path}. Choose another path.")
     with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        connection.execute("BEGIN")  # one snapshot
         application, version, tables = (connection.execute(query).fetchone()[0] for query in _KIND)
     if application != APPLICATION and tables:
         raise StoreError(f"Wanted a nestbo store, got another program's database: {path}. Choose another path.")
@@ -255,12 +280,11 @@ def _owner() -> str:
 
 
 def _alive(owner: str | None) -> bool:
-    if owner is None:
-        return False
-    number, started = owner.split(":")
+    """Whether a process still runs; a zombie does not."""
+    number, _, started = (owner or _NOBODY).partition(":")
     try:
         os.kill(int(number), 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, ValueError, OverflowError):
         return False
     except PermissionError:
         return True
@@ -268,8 +292,9 @@ def _alive(owner: str | None) -> bool:
 
 
 def _started(pid: int) -> str:
-    """When a process started, where the system tells (Linux); else nothing."""
+    """When a process started, where the system tells (Linux); else nothing. A zombie has no start."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
-    except (OSError, IndexError):
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return "zombie" if state == "Z" else fields[18]
+    except (OSError, IndexError, ValueError):
         return ""

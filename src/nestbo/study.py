@@ -13,15 +13,15 @@ import torch
 from torch import Tensor
 
 from nestbo.errors import ArgumentError, StoreError, TrialError
-from nestbo.history import History, Trial
+from nestbo.history import Direction, History, Trial
 from nestbo.manifolds import Manifold, space
+from nestbo.manifolds.base import check_size
 from nestbo.progress import Reporter, reporter
 from nestbo.storage import Store
 from nestbo.strategies import GaBO, Runs, Strategy, strategy
 from nestbo.surrogate import Surrogate
 
 Objective = Callable[[Any], Any]
-Direction = Literal["minimize", "maximize"]
 
 
 class Study:
@@ -51,7 +51,9 @@ class Study:
         noise: float | None = None,
     ) -> None:
         _check_settings(space, strategy, seed, direction, noise)
-        self.space, self.strategy = space, strategy or default_strategy(space)
+        _check_path(store)
+        self.space, self.strategy = space, strategy or GaBO()
+        self.strategy.check(space)
         self.seed, self.direction, self.noise = seed, direction, noise
         self._store = Store(store, space.point_shape)
         wanted = {
@@ -69,6 +71,7 @@ class Study:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The study in a file, to go on with."""
+        _check_path(path)
         if not os.path.exists(path):
             raise StoreError(f"There is no store at {path}. Check the path, or create a Study with store=….")
         store = Store(path)
@@ -101,11 +104,16 @@ class Study:
     @property
     def history(self) -> History:
         """All trials that have a point, in the order of their indices; also those of other processes."""
+        history = self._read()
+        return replace(history, trials=tuple(replace(trial, x=trial.x.clone()) for trial in history))
+
+    def _read(self) -> History:
+        """The history without copies; what is settled is read once."""
         settled = 0
         while settled in self._known and self._known[settled].status in ("told", "failed"):
             settled += 1
         self._known.update((trial.index, trial) for trial in self._store.trials(settled))
-        return History(tuple(self._known[k] for k in sorted(self._known)), self.noise)
+        return History(tuple(self._known[k] for k in sorted(self._known)), self.noise, self.direction)
 
     @property
     def pending(self) -> list[Trial]:
@@ -115,19 +123,8 @@ class Study:
     @property
     def best(self) -> Trial | None:
         """The told trial with the best value."""
-        told = [trial for trial in self.history if trial.status == "told"]
-        return min(told, key=lambda trial: self._sign * (trial.value or 0.0)) if told else None
-
-    @property
-    def _sign(self) -> int:
-        return 1 if self.direction == "minimize" else -1
-
-    def _to_minimise(self) -> History:
-        """The history as strategies see it."""
-        if self.direction == "minimize":
-            return self.history
-        flipped = tuple(replace(t, value=None if t.value is None else -t.value) for t in self.history)
-        return History(flipped, self.noise)
+        best = self._read().best
+        return best and replace(best, x=best.x.clone())
 
     def add(self, x: Any, value: float) -> Trial:
         """An observation made elsewhere."""
@@ -145,41 +142,55 @@ class Study:
     def ask(self, n: int) -> list[Trial]: ...
     def ask(self, n: int | None = None) -> Trial | list[Trial]:
         """A new trial to evaluate, or a list of ``n`` different ones."""
-        if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
-            raise ArgumentError(f"ask takes a whole number of at least 1, got {n!r}.")
-        indices = self._store.reserve(n or 1)
+        if n is not None:
+            check_size("The number of trials to ask for", n)
+        trials = self._ask(n or 1, running=False)
+        return trials[0] if n is None else trials
+
+    def _ask(self, n: int, running: bool) -> list[Trial]:
+        indices = self._store.reserve(n)
         try:
-            suggestions = self.strategy.suggest(self.space, self._to_minimise(), n or 1, self._rng(indices[0]))
+            suggestions = self.strategy.suggest(self.space, self._read().to_minimise, n, self._rng(indices[0]))
             trials = [Trial(k, s.x, notes=s.notes) for k, s in zip(indices, suggestions, strict=True)]
-            self._store.ask(trials)
+            self._store.ask(trials, running)
         except BaseException:
             self._store.release(indices)
             raise
-        return trials[0] if n is None else trials
+        return trials
 
     def _rng(self, index: int) -> torch.Generator:
-        """The random numbers of a trial depend on the seed and its index alone."""
+        """Random numbers that depend on the seed and a trial's index alone; trials asked together share the first's."""
         state = np.random.SeedSequence([self.seed, index]).generate_state(1, np.uint64)[0]
         return torch.Generator().manual_seed(int(state))
 
     def tell(self, trial: Trial | int, value: Any = None, *, failed: str | None = None) -> Trial:
         """The value of an asked trial, or why it failed; it is on the disk when this returns.
 
-        A value that is not a finite number counts as a failure and is recorded as one.
+        NaN and infinity count as failures and are recorded as such.
         """
-        index = trial.index if isinstance(trial, Trial) else trial
-        waiting = {t.index: t for t in self.history}.get(index)
-        if waiting is None:
-            raise TrialError(
-                f"There is no trial {index!r} in this study. ask() makes one; pending lists the open ones."
-            )
-        if waiting.status != "asked":
-            raise TrialError(f"Trial {index} was {waiting.status} already. Use add(x, value) for another observation.")
+        waiting = self._waiting(trial)
         if (value is None) == (failed is None):
             raise ArgumentError("tell takes a value or failed='why', got both or neither.")
+        if failed is None and _number(value) is None:
+            raise ArgumentError(f"tell takes a number, got {value!r}. Use failed='why' for an evaluation without one.")
         done = _outcome(waiting, value, failed)
         self._store.tell(done)
         return done
+
+    def _waiting(self, trial: Trial | int) -> Trial:
+        """The trial as it is stored, if it waits for a value."""
+        index = trial.index if isinstance(trial, Trial) else trial
+        known = {t.index: t for t in self._read()}
+        if not isinstance(index, int) or index not in known:
+            raise TrialError(
+                f"There is no trial {index!r} in this study. ask() makes one; pending lists the open ones."
+            )
+        waiting = known[index]
+        if isinstance(trial, Trial) and not torch.equal(trial.x, waiting.x):
+            raise TrialError(f"Trial {index} of this study is another point. Tell it to the study that asked for it.")
+        if waiting.status != "asked":
+            raise TrialError(f"Trial {index} was {waiting.status} already. Use add(x, value) for another observation.")
+        return waiting
 
     def run(
         self,
@@ -192,20 +203,20 @@ class Study:
     ) -> Study:
         """``n`` further evaluations of ``f``: nothing but ask and tell.
 
-        A trial left behind by a process that was killed is evaluated first. ``f`` gets one point, as a tensor or, with
-        ``numpy``, as an array; what it raises is recorded as a failure unless ``on_error="raise"``. Ctrl-C ends the run
-        and keeps everything told; the interrupted trial stays pending.
+        A trial left behind by a run that was killed or interrupted is evaluated first. ``f`` gets one point, as a
+        tensor or, with ``numpy``, as an array; what it raises is recorded as a failure unless ``on_error="raise"``.
+        Ctrl-C ends the run and keeps everything told; the interrupted trial stays pending.
         """
-        if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-            raise ArgumentError(f"run takes a whole number of evaluations, got {n!r}.")
+        check_size("The number of evaluations", n, least=0)
+        if not callable(f):
+            raise ArgumentError(f"run takes a function of a point, got {f!r}.")
         if on_error not in ("record", "raise"):
             raise ArgumentError(f'on_error is "record" or "raise", got {on_error!r}.')
         report = reporter(progress)
         with report.watching(n):
             for _ in range(n):
                 try:
-                    trial = self._next()
-                    done = self._evaluate(f, trial, numpy, on_error)
+                    done = self._evaluate(f, self._next(), numpy, on_error)
                 except KeyboardInterrupt:
                     report.interrupted()
                     break
@@ -213,12 +224,9 @@ class Study:
         return self
 
     def _next(self) -> Trial:
-        """A trial whose process died, or a new one."""
-        orphans = self._store.orphans()
-        if not orphans:
-            return self.ask()
-        self._store.adopt(orphans[0])
-        return next(trial for trial in self.history if trial.index == orphans[0])
+        """A trial that an interrupted run left behind, or a new one."""
+        orphan = self._store.take_orphan()
+        return self._ask(1, running=True)[0] if orphan is None else self._waiting(orphan)
 
     def _evaluate(self, f: Objective, trial: Trial, numpy: bool, on_error: str) -> Trial:
         point = trial.x.clone()
@@ -229,11 +237,18 @@ class Study:
             if on_error == "raise":
                 raise
             return done
-        return self.tell(trial, failed="the objective returned None") if value is None else self.tell(trial, value)
+        except KeyboardInterrupt:
+            self._store.abandon(trial.index)
+            raise
+        if _number(value) is None:
+            return self.tell(trial, failed=f"the objective returned {value!r}, not a number"[:500])
+        return self.tell(trial, value)
 
     def models(self) -> dict[str, Surrogate]:
         """The surrogates that the strategy would use now, by name; empty before there are data for one."""
-        return self.strategy.models(self.space, Runs.of(self.space, self._to_minimise(), self._rng(len(self.history))))
+        return self.strategy.models(
+            self.space, Runs.of(self.space, self._read().to_minimise, self._rng(len(self._known)))
+        )
 
     def model(self) -> Surrogate:
         """The leading surrogate."""
@@ -284,6 +299,7 @@ def minimize(
     >>> result.value < -0.99  # the minimum is -1
     True
     """
+    check_size("The budget", budget)
     study = Study(space, strategy, seed=seed, store=store)
     study.run(f, max(0, budget - len(study.history.finished)), progress=progress, numpy=numpy)
     best, history = study.best, study.history
@@ -293,12 +309,6 @@ def minimize(
     complete = len(history.finished) >= budget
     message = "The budget is used up." if complete else f"Interrupted after {len(history.finished)} evaluations."
     return Minimum(best.x, best.value, history, message, complete)
-
-
-def default_strategy(space: Manifold) -> Strategy:
-    """What a study uses when none is named."""
-    del space
-    return GaBO()
 
 
 def _outcome(trial: Trial, value: Any, failed: str | None) -> Trial:
@@ -332,8 +342,15 @@ def _check_settings(space: Any, strategy: Any, seed: Any, direction: Any, noise:
         raise ArgumentError(f"The seed is a whole number of at least 0, got {seed!r}.")
     if direction not in ("minimize", "maximize"):
         raise ArgumentError(f'The direction is "minimize" or "maximize", got {direction!r}.')
-    if noise is not None and not (isinstance(noise, int | float) and 0 < noise < math.inf):
+    if noise is not None and (
+        isinstance(noise, bool) or not isinstance(noise, int | float) or not 0 < noise < math.inf
+    ):
         raise ArgumentError(f"noise is a positive variance, or None to infer it, got {noise!r}.")
+
+
+def _check_path(path: Any) -> None:
+    if path is not None and not (isinstance(path, str | os.PathLike) and "\0" not in os.fspath(path)):
+        raise ArgumentError(f"A store is a path such as 'robot.db', got {path!r}.")
 
 
 def _check_same(wanted: dict[str, Any], stored: dict[str, Any], path: Any) -> None:

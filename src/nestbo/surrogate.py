@@ -8,6 +8,7 @@ cheap second derivatives (``docs/gabo.md``).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +36,8 @@ class GP(Model):  # type: ignore[misc]
     """A Gaussian process posterior, in the units of its training values.
 
     kernel, x (*runs, n, *point), z (*runs, n), length scales (*runs, scales), and per run the mean, the variance of the
-    signal and that of the noise relative to it. As a BoTorch model it takes points flattened to vectors.
+    signal and that of the noise relative to it; ``root`` is the factor of the noisy Gram matrix, where it is at hand.
+    As a BoTorch model it takes points flattened to vectors.
     """
 
     def __init__(
@@ -47,12 +49,12 @@ class GP(Model):  # type: ignore[misc]
         mean: Tensor,
         scale: Tensor,
         noise: Tensor,
+        root: Tensor | None = None,
     ) -> None:
         super().__init__()
         self.kernel, self.x, self.z = kernel, x, z
         self.lengthscale, self.mean, self.scale, self.noise = lengthscale, mean, scale, noise
-        gram = kernel.correlation(x, x, lengthscale)
-        self.root = torch.linalg.cholesky(gram + torch.diag_embed(noise.unsqueeze(-1).expand(z.shape)))
+        self.root = gram_root(kernel, x, lengthscale, noise) if root is None else root
         eye = torch.eye(z.shape[-1], dtype=z.dtype, device=z.device)
         self.inverse_root = torch.linalg.solve_triangular(self.root, eye, upper=False)
         self.weights = (self.inverse_root.mT @ (self.inverse_root @ (z - mean.unsqueeze(-1)).unsqueeze(-1))).squeeze(-1)
@@ -72,8 +74,14 @@ class GP(Model):  # type: ignore[misc]
         explained = (cross @ self.inverse_root.mT).square().sum(-1)
         return mean, (self.scale.unsqueeze(-1) * (1 - explained)).clamp(min=_LEAST_VARIANCE)
 
-    def posterior(self, X: Tensor, *_: Any, **__: Any) -> GPyTorchPosterior:  # noqa: N803
-        """The joint posterior at X (…, *runs, q, size)."""
+    def posterior(
+        self,
+        X: Tensor,  # noqa: N803
+        output_indices: list[int] | None = None,
+        observation_noise: bool = False,
+        posterior_transform: Callable[[GPyTorchPosterior], Any] | None = None,
+    ) -> Any:
+        """The joint posterior at X (…, *runs, q, size), of the function or of noisy observations of it."""
         x = X.unflatten(-1, self.kernel.space.point_shape)
         cross = self.kernel.correlation(x, self.x, self.lengthscale)
         mean = self.mean.unsqueeze(-1) + (cross @ self.weights.unsqueeze(-1)).squeeze(-1)
@@ -84,7 +92,10 @@ class GP(Model):  # type: ignore[misc]
             covariance = covariance.clamp(min=_LEAST_VARIANCE)
         else:
             covariance = covariance + _LEAST_VARIANCE * torch.eye(X.shape[-2], dtype=X.dtype, device=X.device)
-        return GPyTorchPosterior(MultivariateNormal(mean, covariance))
+        if observation_noise:
+            covariance = covariance + torch.diag_embed((self.scale * self.noise).unsqueeze(-1).expand(mean.shape))
+        posterior = GPyTorchPosterior(MultivariateNormal(mean, covariance))
+        return posterior if posterior_transform is None else posterior_transform(posterior)
 
     def leave_one_out(self) -> tuple[Tensor, Tensor]:
         """Mean and variance of each observation predicted from the others (Rasmussen and Williams, eq. 5.12)."""
@@ -128,6 +139,8 @@ def fit_surrogate(
     transform = outputs.fit(y)
     z = transform.forward(y)
     known = None if noise is None else transform.noise(noise)
+    if known is not None:  # less than this is lost in the rounding of the Gram matrix anyway
+        known = known.clamp(min=100 * max(_NOISE[0], kernel.tolerance))
     box = _parameter_box(kernel, known is not None)
     starts = _starts(kernel, box, rngs, previous)
     statistic = kernel.statistic(x, x)
@@ -152,6 +165,18 @@ def _note(parameters: list[float], value: float) -> dict[str, Any]:
     return note if math.isfinite(value) else {**note, "fallback": "the fit failed; the prior's median stands in"}
 
 
+def previous_parameters(kernel: ManifoldKernel, notes: list[dict[str, Any]]) -> Tensor:
+    """The fitted parameters (runs, scales + 1) in the notes of each run; the prior's median where there are none."""
+    median = _median_parameters(kernel).tolist()
+    rows = [note.get("parameters", median) for note in notes]
+    fits = [len(row) == len(median) for row in rows]
+    return torch.tensor([row if fit else median for row, fit in zip(rows, fits, strict=True)], dtype=torch.float64)
+
+
+def _median_parameters(kernel: ManifoldKernel) -> Tensor:
+    return torch.cat([kernel.median_lengthscale.log(), torch.tensor([_NOISE_PRIOR[0]], dtype=torch.float64)])
+
+
 def _parameter_box(kernel: ManifoldKernel, known: bool) -> Box:
     """Bounds of (log length scales, log relative noise); with known noise the latter sets the signal's scale."""
     low, high = kernel.lengthscale_bounds
@@ -164,7 +189,7 @@ def _parameter_box(kernel: ManifoldKernel, known: bool) -> Box:
 
 def _starts(kernel: ManifoldKernel, box: Box, rngs: list[torch.Generator], previous: Tensor | None) -> Tensor:
     """(runs, starts, parameters): the prior's median first, then the previous fit, then draws from the prior."""
-    median = torch.cat([kernel.median_lengthscale.log(), torch.tensor([_NOISE_PRIOR[0]], dtype=torch.float64)])
+    median = _median_parameters(kernel)
     size = len(median)
     count = _STARTS if previous is None else 1
     draws = torch.stack(
@@ -268,8 +293,14 @@ def _condition(
 ) -> GP:
     """The process with these parameters, given the data."""
     lengthscale, noise = parameters[..., :-1].exp(), parameters[..., -1].exp()
-    gram = kernel.correlation(x, x, lengthscale)
-    root = torch.linalg.cholesky(gram + torch.diag_embed(noise.unsqueeze(-1).expand(z.shape)))
+    root = gram_root(kernel, x, lengthscale, noise)
     mean, residual = _best_mean(root, z)
     best = _best_scale(residual.square().sum(-1), *_scale_prior(z, priors))
-    return GP(kernel, x, z, lengthscale, mean, best if known is None else known.squeeze(-1) / noise, noise)
+    scale = best if known is None else known.squeeze(-1) / noise
+    return GP(kernel, x, z, lengthscale, mean, scale, noise, root)
+
+
+def gram_root(kernel: ManifoldKernel, x: Tensor, lengthscale: Tensor, noise: Tensor) -> Tensor:
+    """The Cholesky factor of the correlations of x (…, n, *point) with relative noise (…) added."""
+    gram = kernel.correlation(x, x, lengthscale)
+    return torch.linalg.cholesky(gram + torch.diag_embed(noise.unsqueeze(-1).expand(gram.shape[:-1])))

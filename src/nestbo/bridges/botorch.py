@@ -34,7 +34,7 @@ def ic_generator(space: Manifold) -> Callable[..., Tensor]:
     ) -> Tensor:
         rng = torch.Generator().manual_seed((options or {}).get("seed", 0))
         drawn = space.random(raw_samples or 16 * num_restarts, q, rng=rng).to(bounds.device)
-        flat = drawn.flatten(2) if len(space.point_shape) > 1 else drawn
+        flat = drawn.flatten(2)
         with torch.no_grad():
             worth = acq_function(flat).nan_to_num(nan=-torch.inf)
         return flat[worth.topk(min(num_restarts, len(flat))).indices]

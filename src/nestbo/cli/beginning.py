@@ -9,9 +9,10 @@ import typer
 
 from nestbo.cli.app import check_name, completion
 from nestbo.errors import ArgumentError
+from nestbo.history import Direction
 from nestbo.manifolds import MANIFOLDS, space
 from nestbo.strategies import STRATEGIES, strategy
-from nestbo.study import Direction, Study
+from nestbo.study import Study
 
 DIRECTIONS = ("minimize", "maximize")
 

@@ -71,12 +71,13 @@ class _SquaredDistances(torch.autograd.Function):
         return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist") ** 2
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, Tensor | None]:
         x, y = ctx.saved_tensors
-        to_x = 2 * (upstream.sum(-1, keepdim=True) * x - upstream @ y)
-        to_y = 2 * (upstream.sum(-2).unsqueeze(-1) * y - upstream.mT @ x)
-        return _sum_to(to_x, x), _sum_to(to_y, y)
+        needs_x, needs_y = ctx.needs_input_grad
+        return _pull(upstream, x, y) if needs_x else None, _pull(upstream.mT, y, x) if needs_y else None
 
 
-def _sum_to(gradient: Tensor, like: Tensor) -> Tensor:
-    return gradient.sum_to_size(like.shape) if gradient.shape != like.shape else gradient
+def _pull(upstream: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """2 Σ_j u_ij (x_i − y_j), summed over the leading axes that broadcasting added to x."""
+    gradient = 2 * (upstream.sum(-1, keepdim=True) * x - upstream @ y)
+    return gradient.sum_to_size(x.shape)

@@ -97,10 +97,10 @@ class _Problem:
         else:
             with torch.no_grad():
                 candidate, factor = linear.restore(step)
-            eta, h_eta = spread(factor, manifold) * eta, spread(factor, manifold) * h_eta
+            step, eta, h_eta = (spread(factor, manifold) * v for v in (step, eta, h_eta))
         value = self.batch.value(candidate, state.data)
         predicted = -manifold.inner(state.x, state.gradient + h_eta / 2, eta)
-        return self._update(state, candidate, value, predicted, manifold.norm(state.x, eta))
+        return self._update(state, candidate, value, predicted, manifold.norm(state.x, step))
 
     def assess(self, state: State) -> State:
         """Value, gradient and end of every element at its current point."""

@@ -37,6 +37,7 @@ class Runs:
     rngs: list[torch.Generator]
     notes: list[dict[str, Any]]
     noise: float | None = None
+    cache: dict[str, Any] = field(default_factory=dict, compare=False)  # what was computed from x and y
 
     @classmethod
     def of(cls, space: Manifold, history: History, rng: torch.Generator) -> Runs:
@@ -68,6 +69,9 @@ class Strategy(Specified, ABC):
     @abstractmethod
     def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[dict[str, Any]]]:
         """One point for each run, (runs, *point), with notes: the core, in which runs are a batch axis."""
+
+    def check(self, space: Manifold) -> None:
+        """Raise if the method cannot work on this space: before anything is evaluated, not after."""
 
     def models(self, space: Manifold, runs: Runs) -> dict[str, Surrogate]:
         """The surrogates behind the next suggestion, by name, the leading one first; none for a method without."""

@@ -16,7 +16,7 @@ from nestbo.manifolds import Manifold
 from nestbo.manifolds.base import check_size
 from nestbo.outputs import OUTPUTS
 from nestbo.strategies.base import Runs, Strategy
-from nestbo.surrogate import Surrogate, fit_surrogate
+from nestbo.surrogate import Surrogate, fit_surrogate, previous_parameters
 
 _FRESH_FIT = 10  # every so many evaluations a fit starts anew, besides from the previous one
 _POOL = 256
@@ -52,8 +52,10 @@ class GaBO(Strategy):
             "optimiser": OPTIMISERS,
         }
         for name, known in choices.items():
-            if getattr(self, name) not in known:
+            if not isinstance(getattr(self, name), str) or getattr(self, name) not in known:
                 raise ArgumentError(f"{name} is one of {', '.join(known)}, got {getattr(self, name)!r}.")
+        if not isinstance(self.priors, bool):
+            raise ArgumentError(f"priors is True or False, got {self.priors!r}.")
 
     @classmethod
     def paper(cls) -> Self:
@@ -68,33 +70,40 @@ class GaBO(Strategy):
         if runs.y.shape[1] == 0 or runs.y.shape[1] + runs.pending.shape[1] < self.initial:
             return torch.stack([space.random(rng=rng) for rng in runs.rngs]), [{} for _ in runs.rngs]
         surrogate = self.model(space, runs)
-        acquisition = self._acquisition(space, runs, surrogate)
+        acquisition = self._acquisition(runs, surrogate)
         drawn = [candidates(space, x, y, g, _POOL) for x, y, g in zip(runs.x, runs.y, runs.rngs, strict=True)]
         pools = [torch.stack(pool, 1) for pool in zip(*drawn, strict=True)]
         x, _ = maximise(acquisition, space, pools, optimiser=OPTIMISERS[self.optimiser])
         return space.project(x), list(surrogate.notes)
+
+    def check(self, space: Manifold) -> None:
+        kernel(self.kernel, space)
 
     def models(self, space: Manifold, runs: Runs) -> dict[str, Surrogate]:
         return {"full": self.model(space, runs)} if runs.y.shape[1] else {}
 
     def model(self, space: Manifold, runs: Runs) -> Surrogate:
         """The surrogate fitted to each run, warm-started from the notes of its last suggestion."""
-        fresh = runs.y.shape[1] % _FRESH_FIT == 0 or not all("parameters" in note for note in runs.notes)
-        previous = None if fresh else torch.tensor([note["parameters"] for note in runs.notes], dtype=torch.float64)
-        return fit_surrogate(
-            kernel(self.kernel, space),
-            runs.x,
-            runs.y,
-            runs.rngs,
-            outputs=OUTPUTS[self.outputs],
-            priors=self.priors,
-            previous=previous,
-            noise=runs.noise,
-        )
+        if "full" not in runs.cache:
+            on_space = kernel(self.kernel, space)
+            runs.cache["full"] = fit_surrogate(
+                on_space,
+                runs.x,
+                runs.y,
+                runs.rngs,
+                outputs=OUTPUTS[self.outputs],
+                priors=self.priors,
+                previous=None if runs.y.shape[1] % _FRESH_FIT == 0 else previous_parameters(on_space, runs.notes),
+                noise=runs.noise,
+            )
+        surrogate: Surrogate = runs.cache["full"]
+        return surrogate
 
-    def _acquisition(self, space: Manifold, runs: Runs, surrogate: Surrogate) -> Any:
-        best = surrogate.gp.z.amin(-1)
-        pending = runs.pending.flatten(2) if len(space.point_shape) > 1 else runs.pending
-        seed = runs.y.shape[1] + runs.pending.shape[1]  # one for all runs, so that each gets what it would get alone
-        build = ACQUISITIONS[self.acquisition]
-        return build(surrogate.gp, best, pending if pending.shape[1] else None, seed)
+    def _acquisition(self, runs: Runs, surrogate: Surrogate) -> Any:
+        best, seed = surrogate.gp.z.amin(-1), _seed(runs.rngs[0])
+        pending = runs.pending.flatten(2) if runs.pending.shape[1] else None
+        return ACQUISITIONS[self.acquisition](surrogate.gp, best, pending, seed)
+
+
+def _seed(rng: torch.Generator) -> int:
+    return int(torch.randint(2**31, (), generator=rng, device=rng.device))
