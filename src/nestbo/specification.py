@@ -11,7 +11,7 @@ import dataclasses
 import difflib
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nestbo.errors import ArgumentError, SpecificationError
@@ -50,9 +50,7 @@ def parse(text: str, registry: Mapping[str, type], kind: str) -> Any:
         raise SpecificationError(f"Wanted the text form of a {kind}, got {type(text).__name__}. Pass a string.")
     _check_parentheses(text)
     name, *arguments = _split(text.strip(), ":")
-    if name not in registry:
-        known = ", ".join(sorted(registry))
-        raise SpecificationError(f"Wanted a {kind} ({known}), got {name!r}.{_nearest(name, registry)}")
+    check_known(kind, name, registry)
     positional, keywords = [], {}
     for argument in arguments:
         key, *value = (part.strip() for part in _split(argument, "="))
@@ -70,9 +68,13 @@ def parse(text: str, registry: Mapping[str, type], kind: str) -> Any:
         raise SpecificationError(f"Cannot read {text!r} as a {kind}: {error}") from error
 
 
-def _nearest(name: str, known: Mapping[str, type]) -> str:
-    close = difflib.get_close_matches(name.lower(), known, n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
+def check_known(kind: str, name: Any, known: Iterable[str]) -> None:
+    """Refuse a name that is not known, and say which one is near."""
+    if isinstance(name, str) and name in set(known):
+        return
+    near = difflib.get_close_matches(str(name).lower(), known, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise SpecificationError(f"Wanted a {kind} ({', '.join(sorted(known))}), got {name!r}.{hint}")
 
 
 def _depths(text: str) -> list[int]:

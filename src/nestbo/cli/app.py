@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from typing import Annotated, Any, cast
 
@@ -87,15 +86,6 @@ def opened(path: str) -> Study:
     if not os.path.exists(path):
         raise ArgumentError(f"There is no study at {path}. Check the path, or begin one with nestbo new or nestbo run.")
     return Study.load(path)
-
-
-def check_name(kind: str, name: str, known: Iterable[str]) -> None:
-    """Refuse a name that is not known, and say which one is near."""
-    known = list(known)
-    if name not in known:
-        near = difflib.get_close_matches(name.lower(), known, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ArgumentError(f"Wanted a {kind} ({', '.join(known)}), got {name!r}.{hint}")
 
 
 def first_line(thing: Any) -> str:

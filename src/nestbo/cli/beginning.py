@@ -7,10 +7,11 @@ from typing import Annotated, cast
 
 import typer
 
-from nestbo.cli.app import check_name, completion
+from nestbo.cli.app import completion
 from nestbo.errors import ArgumentError
 from nestbo.history import Direction
 from nestbo.manifolds import MANIFOLDS, space
+from nestbo.specification import check_known
 from nestbo.strategies import STRATEGIES, strategy
 from nestbo.study import Study
 
@@ -41,7 +42,7 @@ def begun(
     store: str | None, where: str, method: str | None, *, seed: int, direction: str, noise: float | None
 ) -> Study:
     """A new study; never one that is there already."""
-    check_name("direction", direction, DIRECTIONS)
+    check_known("direction", direction, DIRECTIONS)
     manifold, chosen = space(where), None if method is None else strategy(method)
     if store is not None and os.path.exists(store):
         raise ArgumentError(f"Wanted a new file, got {store}, which exists. nestbo resume goes on with a study.")

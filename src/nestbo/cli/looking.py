@@ -9,12 +9,13 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from nestbo.cli.app import Json, Store, app, check_name, completion, first_line, opened, put, say
+from nestbo.cli.app import Json, Store, app, completion, first_line, opened, put, say
 from nestbo.cli.records import FORMATS, brief, described, records, summary, table
 from nestbo.errors import ArgumentError, NestboError
 from nestbo.kernels import KERNELS
 from nestbo.manifolds import MANIFOLDS
 from nestbo.problems import PROBLEMS
+from nestbo.specification import check_known
 from nestbo.strategies import STRATEGIES
 
 TOPICS: dict[str, Mapping[str, Any]] = {
@@ -76,7 +77,7 @@ def export(
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")] = "-",
 ) -> None:
     """Write all trials as CSV or JSON lines, numbers to the last bit."""
-    check_name("format", format, FORMATS)
+    check_known("format", format, FORMATS)
     with opened(store) as study, _written(output) as file:
         FORMATS[format](study, store, file)
 
@@ -113,7 +114,7 @@ def list_(
     json: Json = False,
 ) -> None:
     """List the manifolds, kernels, strategies or problems there are."""
-    check_name("topic", topic, TOPICS)
+    check_known("topic", topic, TOPICS)
     lines = {name: first_line(thing) for name, thing in TOPICS[topic].items()}
     if json:
         put(lines)

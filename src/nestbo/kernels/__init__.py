@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
-from nestbo.errors import ArgumentError
 from nestbo.kernels.base import ManifoldKernel
 from nestbo.kernels.extrinsic import Gaussian, Matern12, Matern32, Matern52
 from nestbo.kernels.geodesic import GeodesicGaussian, GeodesicLaplace, beta_min
 from nestbo.kernels.product import ProductKernel
 from nestbo.kernels.spectral import Heat, SpectralMatern
 from nestbo.manifolds import Manifold, Product
+from nestbo.specification import check_known
 
 KERNELS: dict[str, type[ManifoldKernel]] = {
     "gaussian": Gaussian,
@@ -27,10 +26,7 @@ KERNELS: dict[str, type[ManifoldKernel]] = {
 
 def kernel(name: str, space: Manifold, **options: Any) -> ManifoldKernel:
     """A registered kernel on a space; on a product, the product of that kernel on each factor."""
-    if name not in KERNELS:
-        near = difflib.get_close_matches(str(name), KERNELS, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ArgumentError(f"Wanted a kernel ({', '.join(sorted(KERNELS))}), got {name!r}.{hint}")
+    check_known("kernel", name, KERNELS)
     if isinstance(space, Product):
         return ProductKernel(space, [kernel(name, factor, **options) for factor in space.factors])
     return KERNELS[name](space, **options)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from nestbo.errors import ArgumentError, ShapeError
-from nestbo.manifolds.base import Manifold
+from nestbo.manifolds.base import Manifold, check_size
 
 Function = Callable[..., Tensor]
 
@@ -252,5 +252,4 @@ def check_options(*, tolerance: float, max_iterations: int) -> None:
     """Refuse stopping rules that have no meaning."""
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not tolerance >= 0:
         raise ArgumentError(f"tolerance is a number ≥ 0, got {tolerance!r}.")
-    if isinstance(max_iterations, bool) or not isinstance(max_iterations, int) or max_iterations < 1:
-        raise ArgumentError(f"max_iterations is a whole number of at least 1, got {max_iterations!r}.")
+    check_size("max_iterations", max_iterations)

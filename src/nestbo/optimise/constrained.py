@@ -48,7 +48,8 @@ def augmented_lagrangian(
 
     Each constraint maps points (*batch, *point) to (*batch) or (*batch, m). The start need not be feasible.
     """
-    return _solve(_AugmentedLagrangian(), f, manifold, start, inequalities, equalities, tolerance, max_rounds)
+    problem = _Problem(Batch(f, manifold, start, ()), inequalities, equalities, _AugmentedLagrangian(), tolerance)
+    return problem.solve(max_rounds)
 
 
 def exact_penalty(
@@ -62,7 +63,8 @@ def exact_penalty(
     max_rounds: int = 50,
 ) -> ConstrainedResult:
     """As ``augmented_lagrangian``, with a smoothed ℓ₁ penalty of finite weight instead of multipliers."""
-    return _solve(_ExactPenalty(), f, manifold, start, inequalities, equalities, tolerance, max_rounds)
+    problem = _Problem(Batch(f, manifold, start, ()), inequalities, equalities, _ExactPenalty(), tolerance)
+    return problem.solve(max_rounds)
 
 
 class _Method(ABC):
@@ -147,6 +149,21 @@ class _Problem:
     method: _Method
     tolerance: float
 
+    def solve(self, max_rounds: int) -> ConstrainedResult:
+        """Rounds until every element has converged or time is up."""
+        check_options(tolerance=self.tolerance, max_iterations=max_rounds)
+        if self.inequalities is None and self.equalities is None:
+            raise ArgumentError("Wanted inequalities or equalities, got neither. Without any, use lbfgs.")
+        x = self.batch.start.squeeze(1)
+        accuracy = x.new_full((len(x),), max(_FIRST_ACCURACY, self.tolerance))
+        state = initial_state(self.batch, (*self.method.begin(*self.constraints(x)), accuracy))
+        result = self.batch.run(state, self.step, max_rounds)
+        worst = violation(*self.constraints(result.point.reshape(x.shape))).reshape(self.batch.shape).detach()
+        late = (result.reason == Reason.MAX_ITERATIONS.words) & (worst > self.tolerance).cpu().numpy()
+        reason = np.where(late, Reason.INFEASIBLE.words, result.reason)
+        fields = {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
+        return ConstrainedResult(**{**fields, "reason": reason}, violation=worst)
+
     def constraints(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """g and h at points (n, *point), each (n, m) with m = 0 where there are none."""
         rows = x.unsqueeze(1)
@@ -187,29 +204,3 @@ class _Problem:
 def violation(g: Tensor, h: Tensor) -> Tensor:
     """The largest violation of g ≥ 0 and h = 0 per element, (n,)."""
     return torch.cat([(-g).clamp(min=0), h.abs()], -1).amax(-1)
-
-
-def _solve(
-    method: _Method,
-    f: Function,
-    manifold: Manifold,
-    start: Any,
-    inequalities: Function | None,
-    equalities: Function | None,
-    tolerance: float,
-    max_rounds: int,
-) -> ConstrainedResult:
-    check_options(tolerance=tolerance, max_iterations=max_rounds)
-    if inequalities is None and equalities is None:
-        raise ArgumentError("Wanted inequalities or equalities, got neither. Without any, use trust_region or lbfgs.")
-    batch = Batch(f, manifold, start, ())
-    problem = _Problem(batch, inequalities, equalities, method, tolerance)
-    x = batch.start.squeeze(1)
-    accuracy = x.new_full((len(x),), max(_FIRST_ACCURACY, tolerance))
-    state = initial_state(batch, (*method.begin(*problem.constraints(x)), accuracy))
-    result = batch.run(state, problem.step, max_rounds)
-    worst = violation(*problem.constraints(result.point.reshape(x.shape))).reshape(batch.shape).detach()
-    late = (result.reason == Reason.MAX_ITERATIONS.words) & (worst > tolerance).cpu().numpy()
-    reason = np.where(late, Reason.INFEASIBLE.words, result.reason)
-    fields = {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
-    return ConstrainedResult(**{**fields, "reason": reason}, violation=worst)

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nestbo.errors import ArgumentError
-from nestbo.manifolds.base import Manifold
+from nestbo.manifolds.base import Manifold, check_size
 from nestbo.optimise.batch import (
     Batch,
     Function,
@@ -44,8 +43,7 @@ def lbfgs(
     bounds of the space are respected.
     """
     check_options(tolerance=tolerance, max_iterations=max_iterations)
-    if isinstance(memory, bool) or not isinstance(memory, int) or memory < 1:
-        raise ArgumentError(f"memory is a whole number of at least 1, got {memory!r}.")
+    check_size("memory", memory)
     batch = Batch(f, manifold, start, data)
     problem = _Problem(batch, tolerance)
     x = batch.start

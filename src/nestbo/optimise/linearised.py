@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from nestbo.errors import ArgumentError
 from nestbo.linalg import inner
 from nestbo.manifolds.base import Manifold
 from nestbo.optimise.batch import Batch, Function, State, spread
@@ -43,6 +44,8 @@ class Linearised:
         with torch.enable_grad():
             leaf = state.x.detach().requires_grad_()
             c = value(leaf)
+            if not c.requires_grad:
+                raise ArgumentError("Constraints are differentiable by torch, got values without a gradient.")
             gradients = [
                 torch.autograd.grad(part.sum(), leaf, retain_graph=True, allow_unused=True, materialize_grads=True)[0]
                 for part in c.unbind(-1)

@@ -62,15 +62,17 @@ def _profiles(axes: Any, view: View, directions: list[Tensor]) -> None:
     """Mean and band along each geodesic, as far as it stays in the space and near the data."""
     spread = view.space.dist(view.points(view.told), view.best.x).max().item()
     t = torch.linspace(-1, 1, _STEPS, dtype=torch.float64) * min(spread, view.space.reach)
+    shown = [view.values]
     for k, (direction, (colour, line)) in enumerate(zip(directions, _SHOWN, strict=False), 1):
         path = view.space.exp(view.best.x, t[(..., *[None] * direction.ndim)] * direction)
         inside = (view.space.violation(path) <= 1e-6).numpy()
         low, mean, high = (_along(view, path, inside, d) for d in (-WIDTH, 0.0, WIDTH))
+        shown += [low[inside], high[inside]]
         axes.fill_between(t.numpy(), low, high, color=colour, alpha=0.13, linewidth=0)
         axes.plot(t.numpy(), mean, line, color=colour, linewidth=2, label=f"direction {k}")
     axes.scatter([0], [view.best.value], **BEST)
     axes.set_xlabel("signed distance from the best point")
-    value_axis(axes, view.values, "mean and 95 % band")
+    value_axis(axes, np.concatenate(shown), "mean and 95 % band")
     axes.set_title("The model along the main directions of the data")
 
 

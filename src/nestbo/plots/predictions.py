@@ -47,8 +47,11 @@ def _scatter(axes: Any, numbers: dict[str, Any]) -> None:
             axes.errorbar(
                 observed[chosen], predicted[chosen], bars, fmt=marker, color=colour, label=label, zorder=3, **style
             )
-    axes.axline((observed[0], observed[0]), slope=1, color=GREY, linewidth=1, label="predicted = observed")
+    ends = [observed.min(), observed.max()]
+    axes.plot(ends, ends, color=GREY, linewidth=1, label="predicted = observed")
     axes.set(xlabel="observed", ylabel="predicted from the others")
+    axes.ticklabel_format(scilimits=(-3, 4))
+    axes.locator_params(nbins=7)
     axes.set_title(f"{inside.sum()} of {len(inside)} within the 95 % interval; error {numbers['error']:.3g} (rms)")
 
 

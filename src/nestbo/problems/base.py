@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,6 +16,7 @@ from nestbo.problems.coordinates import coordinates, from_coordinates
 from nestbo.problems.functions import PROBLEMS, Function
 from nestbo.problems.optima import OPTIMA
 from nestbo.problems.search import search
+from nestbo.specification import check_known
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,16 +69,13 @@ def problem(name: str, space: Manifold, *, latent_dim: int | None = None, seed: 
     >>> hidden.objective(hidden.optimum).item() < 1e-20
     True
     """
-    if name not in PROBLEMS:
-        near = difflib.get_close_matches(str(name), PROBLEMS, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ArgumentError(f"Wanted a problem ({', '.join(sorted(PROBLEMS))}), got {name!r}.{hint}")
+    check_known("problem", name, PROBLEMS)
     if not isinstance(space, Sphere | SPD):
         raise ArgumentError(f"Benchmark problems live on a Sphere or on SPD matrices, got {space}.")
     if latent_dim is None:
         return Problem(name, space, Identity(space), PROBLEMS[name])
-    if seed is None:
-        raise ArgumentError("A hidden problem draws its projection from a seed, got none. Pass seed=0, say.")
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise ArgumentError(f"A hidden problem draws its projection from a whole number, got seed={seed!r}.")
     latent = _smaller(space, latent_dim)
     mapping = MAPPINGS[type(space).__name__.lower()].random(space, latent, torch.Generator().manual_seed(seed))
     return Problem(name, space, mapping, PROBLEMS[name])

@@ -100,10 +100,7 @@ class GaBO(Strategy):
         return surrogate
 
     def _acquisition(self, runs: Runs, surrogate: Surrogate) -> Any:
-        best, seed = surrogate.gp.z.amin(-1), _seed(runs.rngs[0])
-        pending = runs.pending.flatten(2) if runs.pending.shape[1] else None
-        return ACQUISITIONS[self.acquisition](surrogate.gp, best, pending, seed)
-
-
-def _seed(rng: torch.Generator) -> int:
-    return int(torch.randint(2**31, (), generator=rng, device=rng.device))
+        count = runs.pending.shape[1]
+        seed = runs.y.shape[1] + count  # one for all runs of a batch, so that a run alone sees the same samples
+        pending = runs.pending.flatten(2) if count else None
+        return ACQUISITIONS[self.acquisition](surrogate.gp, surrogate.gp.z.amin(-1), pending, seed)
