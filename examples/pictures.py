@@ -34,21 +34,22 @@ def rosenbrock(x: torch.Tensor) -> float:
     return nb.problem("rosenbrock", nb.Sphere(5)).objective(x).item()
 
 
-STUDIES = {
-    "circle": (waves, nb.Sphere(1), 10),
-    "sphere": (fragile, nb.Sphere(2), 25),
-    "spd2": (stiffness, nb.SPD(2, eigenvalues=(0.001, 5.0)), 25),
-    "sphere5": (rosenbrock, nb.Sphere(5), 25),
+STUDIES = {  # the objective, the space, the evaluations, the kinds of picture
+    "circle": (waves, nb.Sphere(1), 10, ["surrogate"]),
+    "sphere": (fragile, nb.Sphere(2), 25, ["convergence", "surrogate", "predictions"]),
+    "spd2": (stiffness, nb.SPD(2, eigenvalues=(0.001, 5.0)), 25, ["surrogate"]),
+    "sphere5": (rosenbrock, nb.Sphere(5), 25, ["surrogate"]),
 }
 
 
 def main() -> None:
+    torch.set_num_threads(1)
     STORES.mkdir(parents=True, exist_ok=True)
     PICTURES.mkdir(parents=True, exist_ok=True)
-    for name, (objective, space, budget) in STUDIES.items():
+    for name, (objective, space, budget, kinds) in STUDIES.items():
         with nb.Study(space, nb.GaBO(), store=STORES / f"{name}.db") as study:
             study.run(objective, budget - len(study.history.finished))
-            for kind in plots.DRAWINGS:
+            for kind in kinds:
                 plots.draw(study, kind).savefig(PICTURES / f"{name}-{kind}.png", dpi=90)
 
 
