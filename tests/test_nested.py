@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from nestbo import SPD, ArgumentError, ShapeError, Sphere, linalg
-from nestbo.nested import MAPPINGS, Identity, NestedSPD, NestedSphere
+from nestbo.nested import MAPPINGS, Identity, NestedLogSPD, NestedSPD, NestedSphere
 from nestbo.testing import MAPPING_LAWS
 
 BOUNDED = SPD(5, eigenvalues=(1e-3, 5))
@@ -19,6 +19,8 @@ PAIRS = [
     (NestedSPD, BOUNDED, SPD(2, eigenvalues=(1e-3, 5))),
     (NestedSPD, SPD(4, eigenvalues=(2, 3)), SPD(1, eigenvalues=(2, 3))),
     (NestedSPD, SPD(6, metric="log-euclidean"), SPD(3, metric="log-euclidean")),
+    (NestedLogSPD, SPD(5, metric="log-euclidean"), SPD(2, metric="log-euclidean")),
+    (NestedLogSPD, SPD(3, metric="log-euclidean"), SPD(3, metric="log-euclidean")),
     (Identity, Sphere(3), Sphere(3)),
     (Identity, SPD(2), SPD(2)),
 ]

@@ -43,9 +43,20 @@ def projection_is_smooth(mapping: NestedMapping, rng: torch.Generator) -> None:
     close(derivative, (ahead - behind) / (2 * step), f"{mapping}: the derivative of project is wrong", 1e-6)
 
 
+def fitting_the_lift_helps(mapping: NestedMapping, rng: torch.Generator) -> None:
+    """fit_lift never worsens the reconstruction of the points it is given, and leaves the projection alone."""
+    ambient = mapping.ambient
+    x = ambient.random(12, rng=rng)
+    fitted = mapping.fit_lift(x)
+    close(fitted.project(x), mapping.project(x), f"{mapping}: fit_lift changes the projection", 1e-12)
+    before, after = (ambient.sq_dist(x, m.lift(m.project(x))).mean() for m in (mapping, fitted))
+    require(after <= before + 1e-9, f"{mapping}: the fitted lift reconstructs worse ({after:.6g} after {before:.6g})")
+
+
 MAPPING_LAWS: tuple[Callable[[NestedMapping, torch.Generator], None], ...] = (
     projection_undoes_the_lift,
     points_stay_on_their_manifolds,
     batches_agree_with_single_points,
     projection_is_smooth,
+    fitting_the_lift_helps,
 )
