@@ -126,6 +126,11 @@ class Study:
         best = self._read().best
         return best and replace(best, x=best.x.clone())
 
+    @property
+    def times(self) -> dict[int, tuple[float | None, float | None]]:
+        """When each trial was asked and told, in seconds since 1970."""
+        return self._store.times()
+
     def add(self, x: Any, value: float) -> Trial:
         """An observation made elsewhere."""
         x = self.space.check(x).double()

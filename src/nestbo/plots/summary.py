@@ -35,11 +35,10 @@ def summarise(study: Study) -> dict[str, Any]:
     }
 
 
-def _times(study: Any) -> dict[str, float] | None:
-    """When the first trial was asked and the last told, in seconds since 1970, where the study knows."""
-    store = getattr(study, "_store", None)
-    pairs = list(store.times().values()) if store is not None else []
-    asked, told = ([pair[k] for pair in pairs if pair[k] is not None] for k in (0, 1))
+def _times(study: Study) -> dict[str, float] | None:
+    """When the first trial was asked and the last told, in seconds since 1970."""
+    pairs = list(study.times.values())
+    asked, told = ([time for pair in pairs if (time := pair[k]) is not None] for k in (0, 1))
     return {"first_asked": min(asked), "last_told": max(told)} if asked and told else None
 
 
