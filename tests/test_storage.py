@@ -265,7 +265,7 @@ def test_a_read_only_store_says_so(tmp_path):
     path = tmp_path / "s.db"
     nb.Study(nb.Sphere(2), nb.RandomSearch(), store=path).run(bowl, 2, progress=False).close()
     before = path.read_bytes()
-    for folder in [tmp_path, *tmp_path.parents][:3]:
+    for folder in [tmp_path, *tmp_path.parents][:4]:
         folder.chmod(0o755)
     path.chmod(0o444)
 

@@ -75,7 +75,9 @@ def problem(name: str, space: Manifold, *, latent_dim: int | None = None, seed: 
     if latent_dim is None:
         return Problem(name, space, Identity(space), PROBLEMS[name])
     if isinstance(seed, bool) or not isinstance(seed, int):
-        raise ArgumentError(f"A hidden problem draws its projection from a whole number, got seed={seed!r}.")
+        raise ArgumentError(
+            f"A hidden problem draws its projection from a whole number, got seed={seed!r}. Pass seed=0, say."
+        )
     latent = _smaller(space, latent_dim)
     mapping = MAPPINGS[type(space).__name__.lower()].random(space, latent, torch.Generator().manual_seed(seed))
     return Problem(name, space, mapping, PROBLEMS[name])
