@@ -20,7 +20,7 @@ from nestbo.kernels.base import ManifoldKernel
 from nestbo.manifolds import Manifold, Sphere
 
 _MAX_DEGREE = 512
-_NEGLIGIBLE = 1e-14
+_NEGLIGIBLE = 1e-9
 
 
 class _Spectral(ManifoldKernel):
