@@ -530,7 +530,9 @@ class TestErrors:
         with pytest.raises(OffManifoldError, match="finite, got NaN or infinity in 1 of 3"):
             manifold.check(x)
 
-    @pytest.mark.parametrize("x", ["abc", None, object(), [[1.0], [1.0, 2.0]], {"x": 1}, ["a", "b"]], ids=lambda x: type(x).__name__)
+    @pytest.mark.parametrize(
+        "x", ["abc", None, object(), [[1.0], [1.0, 2.0]], {"x": 1}, ["a", "b"]], ids=lambda x: type(x).__name__
+    )
     def test_not_numbers(self, x):
         with pytest.raises(ArgumentError, match="Wanted a tensor, array or list of numbers"):
             Sphere(1).check(x)

@@ -20,10 +20,11 @@ from nestbo.kernels.base import ManifoldKernel
 from nestbo.manifolds import Manifold, Sphere
 
 _MAX_DEGREE = 512
-_NEGLIGIBLE = 1e-9
 
 
 class _Spectral(ManifoldKernel):
+    negligible = 1e-14  # the share of the weights that may be cut off
+
     @classmethod
     def bounds_of(cls, space: Manifold) -> tuple[float, float]:
         """From a length scale that 512 degrees resolve, to one at which the kernel is constant."""
@@ -51,7 +52,8 @@ class _Spectral(ManifoldKernel):
         log_density = self.log_density(lengthscale.unsqueeze(-1), degree * (degree + dim - 1))
         weights = (_log_multiplicity(dim).to(degree) + log_density).softmax(-1)
         tail = weights.detach().flip(-1).cumsum(-1).flip(-1).reshape(-1, _MAX_DEGREE).amax(0)
-        return weights[..., : max(2, int((tail > _NEGLIGIBLE).sum()))]
+        kept = weights[..., : max(2, int((tail > self.negligible).sum()))]
+        return kept / kept.sum(-1, keepdim=True)
 
     @abstractmethod
     def log_density(self, lengthscale: Tensor, eigenvalue: Tensor) -> Tensor:
@@ -69,6 +71,7 @@ class SpectralMatern(_Spectral):
     """The intrinsic Matérn kernel of smoothness ν = 5/2: spectral density (2ν/ℓ² + λ)^{−ν−d/2}."""
 
     smoothness = 2.5
+    negligible = 1e-9  # its weights fall slowly, like the sixth power of the degree
 
     def log_density(self, lengthscale: Tensor, eigenvalue: Tensor) -> Tensor:
         power = self.smoothness + self.space.dim / 2
