@@ -51,8 +51,9 @@ class _Spectral(ManifoldKernel):
         degree = torch.arange(_MAX_DEGREE, dtype=lengthscale.dtype, device=lengthscale.device)
         log_density = self.log_density(lengthscale.unsqueeze(-1), degree * (degree + dim - 1))
         weights = (_log_multiplicity(dim).to(degree) + log_density).softmax(-1)
-        tail = weights.detach().flip(-1).cumsum(-1).flip(-1).reshape(-1, _MAX_DEGREE).amax(0)
-        kept = weights[..., : max(2, int((tail > self.negligible).sum()))]
+        tail = weights.detach().flip(-1).cumsum(-1).flip(-1)
+        kept = torch.where(tail > self.negligible, weights, 0)  # per length scale, so that a batch is its elements
+        kept = kept[..., : max(2, int((kept > 0).sum(-1).amax()))]
         return kept / kept.sum(-1, keepdim=True)
 
     @abstractmethod
