@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import nestbo as nb
 from nestbo import SPD, ArgumentError, Box, GaBO, History, Product, RandomSearch, Sphere, Trial, problem, strategy
 from nestbo.kernels import kernel
 from nestbo.strategies import STRATEGIES
@@ -54,3 +55,28 @@ class TestMistakes:
     def test_an_unknown_method_is_refused_with_the_nearest(self):
         with pytest.raises(ArgumentError, match="Did you mean 'gabo'"):
             strategy("gaboo")
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        nb.Euclidean(2),
+        nb.SPD(3),
+        nb.SPD(3, metric="log-euclidean"),
+        nb.Grassmann(4, 2),
+        nb.Stiefel(4, 2),
+        nb.Product(nb.SPD(2), nb.Euclidean(1)),
+    ],
+    ids=repr,
+)
+def test_gabo_works_on_every_space_with_a_far_optimum(space):
+    """The optimum is at the edge of what floats can tell from singular, so that searches try to go too far."""
+    target = space.embed(space.project(torch.randn(space.point_shape, generator=seeded(1), dtype=torch.float64)))
+    study = nb.Study(space, nb.GaBO(), seed=0)
+    study.run(lambda x: float(((space.embed(x) - target) ** 2).sum()), 9, progress=False)
+    space.check(torch.stack([trial.x for trial in study.ask(2)]))
+    assert all(trial.status == "told" for trial in study.history.finished)
+
+
+def seeded(seed):
+    return torch.Generator().manual_seed(seed)

@@ -115,7 +115,11 @@ def maximise(
     """
 
     def value(x: Tensor) -> Tensor:
-        return acquisition(x.flatten(-len(space.point_shape)).unsqueeze(-2))
+        """NaN where a step went so far that nothing can be computed, instead of an error in a factorisation."""
+        valid = space.embed(x.detach()).isfinite().all(-1)
+        flat, somewhere = (points.flatten(-len(space.point_shape)) for points in (x, pools[0][0]))
+        found = acquisition(torch.where(valid.unsqueeze(-1), flat, somewhere).unsqueeze(-2))
+        return torch.where(valid, found, torch.nan)
 
     with torch.no_grad():
         starts = torch.cat([_top(pool, value, restarts // len(pools)) for pool in pools])

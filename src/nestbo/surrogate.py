@@ -16,6 +16,7 @@ import torch
 from botorch.models.model import Model
 from botorch.posteriors import GPyTorchPosterior
 from gpytorch.distributions import MultivariateNormal
+from linear_operator import to_linear_operator
 from torch import Tensor
 
 from nestbo.kernels import ManifoldKernel
@@ -94,7 +95,8 @@ class GP(Model):  # type: ignore[misc]
             covariance = covariance + _LEAST_VARIANCE * torch.eye(X.shape[-2], dtype=X.dtype, device=X.device)
         if observation_noise:
             covariance = covariance + torch.diag_embed((self.scale * self.noise).unsqueeze(-1).expand(mean.shape))
-        posterior = GPyTorchPosterior(MultivariateNormal(mean, covariance))
+        # As an operator it is not factorised before someone draws samples.
+        posterior = GPyTorchPosterior(MultivariateNormal(mean, to_linear_operator(covariance)))
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
     def leave_one_out(self) -> tuple[Tensor, Tensor]:
