@@ -23,6 +23,7 @@ LAYERS = (
     ("acquisition", "storage", "progress"),
     ("strategies",),
     ("study",),
+    ("minimum",),
     ("plots", "experiment"),
     ("bridges", "cli", "testing"),
     ("botorch", "optuna", "__main__"),

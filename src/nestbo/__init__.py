@@ -12,9 +12,10 @@ from nestbo.errors import (
 )
 from nestbo.history import History, Trial
 from nestbo.manifolds import SPD, Box, Euclidean, Grassmann, Manifold, Product, Sphere, Stiefel, space
+from nestbo.minimum import Minimum, minimize
 from nestbo.problems import Problem, problem
 from nestbo.strategies import GaBO, RandomSearch, Strategy, Suggestion, strategy
-from nestbo.study import Minimum, Study, minimize
+from nestbo.study import Study
 
 __version__ = "0.1.0"
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, Self, overload
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from nestbo.errors import ArgumentError, StoreError, TrialError
 from nestbo.history import Direction, History, Trial
@@ -263,57 +262,6 @@ class Study:
                 f"{self.strategy} has no model of these {len(self.history)} trials. Tell some values first."
             )
         return next(iter(models.values()))
-
-
-@dataclass(frozen=True)
-class Minimum:
-    """What ``minimize`` found, with the names that scipy's users expect, too."""
-
-    x: Tensor
-    value: float
-    history: History
-    message: str
-    success: bool
-
-    @property
-    def fun(self) -> float:
-        """The value, as scipy calls it."""
-        return self.value
-
-    @property
-    def nfev(self) -> int:
-        """The number of evaluations."""
-        return len(self.history)
-
-
-def minimize(
-    f: Objective,
-    space: Manifold,
-    *,
-    budget: int,
-    strategy: Strategy | None = None,
-    seed: int = 0,
-    store: str | os.PathLike[str] | None = None,
-    progress: bool = False,
-    numpy: bool = False,
-) -> Minimum:
-    """Minimise an expensive function over a space with ``budget`` evaluations in all, the initial ones included.
-
-    >>> import nestbo as nb
-    >>> result = nb.minimize(lambda x: float(x[0]), nb.Sphere(2), budget=15, seed=0)
-    >>> result.value < -0.99  # the minimum is -1
-    True
-    """
-    check_size("The budget", budget)
-    study = Study(space, strategy, seed=seed, store=store)
-    study.run(f, max(0, budget - len(study.history.finished)), progress=progress, numpy=numpy)
-    best, history = study.best, study.history
-    if best is None or best.value is None:
-        failures = {t.notes.get("failed") for t in history}
-        raise ArgumentError(f"None of {len(history)} evaluations gave a number: {', '.join(map(str, failures))}.")
-    complete = len(history.finished) >= budget
-    message = "The budget is used up." if complete else f"Interrupted after {len(history.finished)} evaluations."
-    return Minimum(best.x, best.value, history, message, complete)
 
 
 def _outcome(trial: Trial, value: Any, failed: str | None) -> Trial:
