@@ -444,3 +444,18 @@ def test_nearest_frame_accepts_any_matrix(rng):
     is_frame(q[:3])
     assert q[3].isnan().all()
     equal(q[0], linalg.nearest_frame(a[0]), 0)
+
+
+@pytest.mark.parametrize(
+    "a", [torch.zeros(3, 3), torch.diag(torch.tensor([0.5, 0.5, 0.5 + 1e-9, 2.0])), torch.full((2, 2), 0.3)], ids=str
+)
+def test_sum_of_squared_logs_is_that_of_the_matrix_logarithm(a):
+    """Value, gradient and Hessian, also at repeated eigenvalues."""
+    a = a.double().requires_grad_()
+    fast = lambda x: linalg.sum_of_squared_logs(linalg.sym(x))
+    slow = lambda x: linalg.matrix_function(linalg.sym(x), linalg.LOG1P).square().sum((-1, -2))
+    assert torch.autograd.gradcheck(fast, a)
+    assert torch.autograd.gradgradcheck(fast, a)
+    assert torch.allclose(fast(a), slow(a), atol=1e-14)
+    hessians = [torch.autograd.functional.hessian(f, a) for f in (fast, slow)]
+    assert torch.allclose(*hessians, atol=1e-12)

@@ -23,6 +23,7 @@ from nestbo.linalg.symmetric import (
     second_frechet,
     spectral,
     sqrtm,
+    sum_of_squared_logs,
     sym,
 )
 from nestbo.linalg.vectors import (
@@ -68,6 +69,7 @@ __all__ = [
     "sinc_root",
     "spectral",
     "sqrtm",
+    "sum_of_squared_logs",
     "sym",
     "unit",
 ]

@@ -123,6 +123,37 @@ def second_frechet(a: Tensor, first: Tensor, second: Tensor, f: ScalarFunction) 
     return _second_derivative(first, second, vectors, divided_differences(f, values, 3))
 
 
+def sum_of_squared_logs(a: Tensor) -> Tensor:
+    """Σ log²(1 + λ) over the eigenvalues λ of symmetric matrices (…, n, n): (…).
+
+    Its derivative is a matrix function itself, so that the second one needs n² divided differences, not n³.
+    """
+    values, vectors = eigh(a.detach())
+    total: Tensor = _SumOfSquaredLogs.apply(a, values, vectors)  # type: ignore[no-untyped-call]
+    return total
+
+
+class _SumOfSquaredLogs(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, values: Tensor, vectors: Tensor) -> Tensor:
+        ctx.save_for_backward(a, values, vectors)
+        return torch.log1p(values).square().sum(-1)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:
+        slope: Tensor = _MatrixFunction.apply(*ctx.saved_tensors, _SQUARED_LOG_SLOPE)  # type: ignore[no-untyped-call]
+        return upstream[..., None, None] * slope, None, None
+
+
+def _squared_log_slope_taylor(m: Tensor, k: int) -> Tensor:
+    """With x = m + (1 + m) t, log²(1 + x) = (log(1 + m) + log(1 + t))²; its derivative has harmonic coefficients."""
+    harmonic = sum(1 / i for i in range(1, k + 1))
+    return 2 * (-1) ** k * (torch.log1p(m) - harmonic) / (1 + m)
+
+
+_SQUARED_LOG_SLOPE = ScalarFunction(lambda x: 2 * torch.log1p(x) / (1 + x), _squared_log_slope_taylor, lambda m: 1 + m)
+
+
 class _MatrixFunction(torch.autograd.Function):
     """a ↦ U f(λ) Uᵀ. The derivative is a Function of its own, so that it can be differentiated once more."""
 

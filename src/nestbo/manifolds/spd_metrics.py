@@ -65,13 +65,11 @@ class AffineInvariant(Metric):
         return sym(root @ _whiten(_cholesky(x), v) @ root.mT)
 
     def sq_dist(self, x: Tensor, y: Tensor) -> Tensor:
-        log = _log_ratio(_cholesky(x), x, y)
-        return linalg.inner(log, log, axes=2)
+        return linalg.sum_of_squared_logs(_whiten(_cholesky(x), y - x))
 
     def pairwise_sq_dist(self, x: Tensor, y: Tensor) -> Tensor:
         x, y = x.unsqueeze(-3), y.unsqueeze(-4)
-        log = _log_ratio(_cholesky(x), x, y)
-        return linalg.inner(log, log, axes=2)
+        return linalg.sum_of_squared_logs(_whiten(_cholesky(x), y - x))
 
     def gain(self, bound: float, values: Tensor, slack: float) -> Tensor:
         """1/(b − λ) by perturbation, and 1/(2λ) by the last term of the retraction."""
