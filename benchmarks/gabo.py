@@ -29,6 +29,7 @@ SPACES = {"sphere:2": 60, "sphere:5": 100, "sphere:20": 100, f"spd:2:{BOUNDS}": 
 SPHERE_ONLY = ("heat", "spectral-matern", "geodesic-laplace")
 KERNELS = ("gaussian", "matern12", "matern32", "matern52", *SPHERE_ONLY, "geodesic-gaussian")
 SUCCESS = 0.1
+MARK = "<!-- table -->"
 
 
 def methods(space: str) -> dict[str, nb.Strategy | None]:
@@ -146,39 +147,35 @@ def run(count: int, limit: float, only: str) -> None:
     os._exit(0)
 
 
-def table() -> None:
-    rows = {}
+def collected() -> dict[tuple[str, str], list[dict]]:
+    """The stored records by space and method."""
+    groups: dict[tuple[str, str], list[dict]] = {}
     for path in sorted(RESULTS.glob("*.json")):
         record = json.loads(path.read_text())
-        runs, seconds, versions = rows.setdefault((record["space"], record["method"]), ([], [], set()))
-        runs.extend(record["regret"])
-        seconds.append(record["seconds"])
-        versions.add(record["torch"])
-    lines = PAGE.read_text().split("<!-- table -->")[0].rstrip().splitlines() if PAGE.exists() else ["# GaBO"]
-    lines += [
-        "",
-        "<!-- table -->",
-        "",
-        f"Command: `python benchmarks/gabo.py run`, {SEEDS} seeds; one thread per job.",
-        "",
-    ]
+        groups.setdefault((record["space"], record["method"]), []).append(record)
+    return groups
+
+
+def row(method: str, records: list[dict]) -> tuple[float, str]:
+    """A line of the table, and the median by which lines are sorted."""
+    final = torch.tensor([run[-1] for record in records for run in record["regret"]], dtype=torch.float64)
+    low, mid, high = torch.quantile(final, torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64)).tolist()
+    share, seconds = (final < SUCCESS).double().mean().item(), sum(r["seconds"] for r in records) / len(records)
+    torches = "/".join(sorted({record["torch"].split("+")[0] for record in records}))
+    cells = (method, len(final), f"{mid:.3g}", f"{low:.3g}, {high:.3g}", f"{share:.0%}", f"{seconds:.2f}", torches)
+    return mid, "| " + " | ".join(map(str, cells)) + " |"
+
+
+def table() -> None:
+    """Everything after the mark on the page is written anew."""
+    groups = collected()
+    lines = [PAGE.read_text().split(MARK)[0].rstrip(), "", MARK, ""]
     for space, budget in SPACES.items():
-        lines += [f"## Ackley on `{space}`, {budget} evaluations", ""]
-        lines += [
-            f"| method | runs | median | quartiles | below {SUCCESS} | s per suggestion |",
-            "|---|--:|--:|--:|--:|--:|",
-        ]
-        entries = []
-        for (where, method), (runs, seconds, _) in rows.items():
-            if where == space:
-                final = torch.tensor([run[-1] for run in runs], dtype=torch.float64)
-                low, mid, high = torch.quantile(final, torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64)).tolist()
-                share = (final < SUCCESS).double().mean().item()
-                spent = sum(seconds) / len(seconds)
-                entries.append(
-                    (mid, f"| {method} | {len(runs)} | {mid:.3g} | {low:.3g}, {high:.3g} | {share:.0%} | {spent:.2f} |")
-                )
-        lines += [row for _, row in sorted(entries)] + [""]
+        lines += [f"### Ackley on `{space}`, {budget} evaluations", ""]
+        lines += [f"| method | runs | median | quartiles | below {SUCCESS} | s per suggestion | torch |"]
+        lines += ["|---|--:|--:|--:|--:|--:|--:|"]
+        rows = [row(method, records) for (where, method), records in groups.items() if where == space]
+        lines += [line for _, line in sorted(rows)] + [""]
     PAGE.write_text("\n".join(lines))
     print("\n".join(lines))
 
