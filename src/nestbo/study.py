@@ -191,7 +191,10 @@ class Study:
             )
         waiting = known[index]
         if isinstance(trial, Trial) and not torch.equal(trial.x, waiting.x):
-            raise TrialError(f"Trial {index} of this study is another point. Tell it to the study that asked for it.")
+            raise TrialError(
+                f"Trial {index} of this study is another point. Tell the study that asked for it; if x was changed in "
+                f"place, tell({index}, value)."
+            )
         if waiting.status != "asked":
             raise TrialError(f"Trial {index} was {waiting.status} already. Use add(x, value) for another observation.")
         return waiting
