@@ -1,8 +1,7 @@
 """The surrogate: one exact Gaussian process per run, on a manifold, batched over runs.
 
 It is a BoTorch model, so that BoTorch's acquisition functions run on it, but computes its posterior in closed form
-instead of through gpytorch: the same numbers at a third to a tenth of the time, for a batch of runs at once, and with
-cheap second derivatives (``docs/gabo.md``).
+instead of through gpytorch: the same numbers, for a batch of runs at once, and with cheap second derivatives.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class _Spectral(ManifoldKernel):
         return total
 
     def _weights(self, lengthscale: Tensor) -> Tensor:
-        """w_n / Σ w, (…, degrees), cut where the rest is negligible for all length scales."""
+        """w_n / Σ w, (…, degrees), cut for each length scale where its rest is negligible."""
         dim = self.space.dim
         degree = torch.arange(_MAX_DEGREE, dtype=lengthscale.dtype, device=lengthscale.device)
         log_density = self.log_density(lengthscale.unsqueeze(-1), degree * (degree + dim - 1))
