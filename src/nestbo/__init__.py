@@ -14,7 +14,7 @@ from nestbo.history import History, Trial
 from nestbo.manifolds import SPD, Box, Euclidean, Grassmann, Manifold, Product, Sphere, Stiefel, space
 from nestbo.minimum import Minimum, minimize
 from nestbo.problems import Problem, problem
-from nestbo.strategies import GaBO, RandomSearch, Strategy, Suggestion, strategy
+from nestbo.strategies import GaBO, HDGaBO, RandomSearch, Standing, Strategy, Suggestion, strategy
 from nestbo.study import Study
 
 __version__ = "0.1.0"
@@ -26,6 +26,7 @@ __all__ = [
     "Euclidean",
     "GaBO",
     "Grassmann",
+    "HDGaBO",
     "History",
     "Manifold",
     "Minimum",
@@ -37,6 +38,7 @@ __all__ = [
     "ShapeError",
     "SpecificationError",
     "Sphere",
+    "Standing",
     "Stiefel",
     "StoreError",
     "Strategy",

@@ -20,7 +20,7 @@ _CONFIDENCE = 4.0  # β of the upper confidence bound
 _SAMPLES = 128
 _SCALES = (0.5, 0.15, 0.05, 0.015, 0.005)  # of the typical distance
 _INCUMBENTS = 4
-_CHUNK = 1024
+_CHUNK = {"cpu": 2**10, "cuda": 2**16}  # candidates of all runs together that are evaluated at once
 
 Build = Callable[[GP, Tensor, Tensor | None, int], "AcquisitionFunction"]
 
@@ -139,6 +139,6 @@ def maximise(
 
 def _top(pool: Tensor, value: Callable[[Tensor], Tensor], count: int) -> Tensor:
     """The best ``count`` of a pool (candidates, runs, *point) in each run."""
-    worth = torch.cat([value(part) for part in pool.split(max(1, _CHUNK // pool.shape[1]))])
+    worth = torch.cat([value(part) for part in pool.split(max(1, _CHUNK[pool.device.type] // pool.shape[1]))])
     order = worth.nan_to_num(nan=-torch.inf).topk(count, dim=0).indices
     return pool[order, torch.arange(pool.shape[1], device=pool.device)]

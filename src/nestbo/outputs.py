@@ -30,6 +30,10 @@ class Outputs(ABC):
     def inverse(self, z: Tensor) -> Tensor:
         """Back into the units of y."""
 
+    @abstractmethod
+    def log_slope(self, y: Tensor) -> Tensor:
+        """The logarithm of the derivative at y, which compares likelihoods in the units of y."""
+
     def noise(self, variance: float) -> Tensor | None:
         """A variance of y in the model's units (…, 1), if the map is linear."""
         return None
@@ -48,6 +52,9 @@ class Standardise(Outputs):
 
     def inverse(self, z: Tensor) -> Tensor:
         return self.shift + self.scale * z
+
+    def log_slope(self, y: Tensor) -> Tensor:
+        return -self.scale.log().expand_as(y)
 
     def noise(self, variance: float) -> Tensor | None:
         return variance / self.scale**2
@@ -72,8 +79,39 @@ class Bilog(Outputs):
         u = self.then.inverse(z)
         return self.shift + self.scale * u.sign() * torch.expm1(u.abs())
 
+    def log_slope(self, y: Tensor) -> Tensor:
+        return -torch.log1p(((y - self.shift) / self.scale).abs()) - self.scale.log() - self.then.scale.log()
 
-OUTPUTS: dict[str, type[Outputs]] = {"standardise": Standardise, "bilog": Bilog}
+
+@dataclass(frozen=True)
+class Either(Outputs):
+    """Bilog where ``steep`` (…, 1), standardised elsewhere."""
+
+    steep: Tensor
+    bilog: Bilog
+    plain: Standardise
+
+    @classmethod
+    def fit(cls, y: Tensor, steep: Tensor | None = None) -> Self:
+        bilog, plain = Bilog.fit(y), Standardise.fit(y)
+        return cls(
+            plain.shift, plain.scale, torch.zeros_like(plain.shift).bool() if steep is None else steep, bilog, plain
+        )
+
+    def forward(self, y: Tensor) -> Tensor:
+        return torch.where(self.steep, self.bilog.forward(y), self.plain.forward(y))
+
+    def inverse(self, z: Tensor) -> Tensor:
+        return torch.where(self.steep, self.bilog.inverse(z), self.plain.inverse(z))
+
+    def log_slope(self, y: Tensor) -> Tensor:
+        return torch.where(self.steep, self.bilog.log_slope(y), self.plain.log_slope(y))
+
+    def noise(self, variance: float) -> Tensor | None:
+        return None if self.steep.any() else self.plain.noise(variance)
+
+
+OUTPUTS: dict[str, type[Outputs]] = {"standardise": Standardise, "bilog": Bilog, "auto": Either}
 
 
 def _bilog(u: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from nestbo.manifolds import Manifold, space
 from nestbo.manifolds.base import check_size
 from nestbo.progress import Reporter, reporter
 from nestbo.storage import Store
-from nestbo.strategies import GaBO, Runs, Strategy, strategy
+from nestbo.strategies import GaBO, Runs, Standing, Strategy, strategy
 from nestbo.surrogate import Surrogate
 
 Objective = Callable[[Any], Any]
@@ -253,9 +253,14 @@ class Study:
 
     def models(self) -> dict[str, Surrogate]:
         """The surrogates that the strategy would use now, by name; empty before there are data for one."""
-        return self.strategy.models(
-            self.space, Runs.of(self.space, self._read().to_minimise, self._rng(len(self._known)))
-        )
+        return self.strategy.models(self.space, self._runs())
+
+    def _runs(self) -> Runs:
+        return Runs.of(self.space, self._read().to_minimise, self._rng(len(self._known)))
+
+    def standings(self) -> list[Standing]:
+        """How the arms of the strategy are doing: suggestions made, their share of all, and chance of success."""
+        return self.strategy.standings(self.space, self._runs())
 
     def model(self) -> Surrogate:
         """The leading surrogate."""

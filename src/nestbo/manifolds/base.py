@@ -107,6 +107,18 @@ class Manifold(Specified, ABC):
         return safe_sqrt(self.inner(x, v, v))
 
     @property
+    def euclidean_metric(self) -> bool:
+        """Whether ``inner`` is the sum of products of coordinates."""
+        return False
+
+    def pairwise_inner(self, x: Tensor, u: Tensor, v: Tensor) -> Tensor:
+        """Inner products at x (…, *point) of all of u (…, n, *point) with all of v (…, m, *point): (…, n, m)."""
+        axes = len(self.point_shape)
+        if self.euclidean_metric:
+            return u.flatten(-axes) @ v.flatten(-axes).mT
+        return self.inner(x.unsqueeze(-axes - 1).unsqueeze(-axes - 1), u.unsqueeze(-axes - 1), v.unsqueeze(-axes - 2))
+
+    @property
     def bounded(self) -> bool:
         """Whether the space has bounds, at which ``retract`` stops."""
         return False

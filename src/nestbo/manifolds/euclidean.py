@@ -27,6 +27,10 @@ class _Flat(Manifold):
     def reach(self) -> float:
         return math.inf
 
+    @property
+    def euclidean_metric(self) -> bool:
+        return True
+
     def to_tangent(self, x: Tensor, v: Tensor) -> Tensor:
         return v + torch.zeros_like(x)
 

@@ -31,6 +31,10 @@ class Frames(Manifold):
     def condition(self) -> str:
         return "its columns are orthonormal"
 
+    @property
+    def euclidean_metric(self) -> bool:
+        return True
+
     def random(self, *batch: int, rng: torch.Generator) -> Tensor:
         return linalg.random_frames(*batch, self.n, self.p, rng=rng)
 

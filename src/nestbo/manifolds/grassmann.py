@@ -72,6 +72,13 @@ class Grassmann(Frames):
         eye = torch.eye(self.p, dtype=sine.dtype, device=sine.device)
         return sym(torch.linalg.solve_ex(2 * (eye + cosine), sine.mT @ sine).result)
 
+    def retract(self, x: Tensor, v: Tensor) -> Tensor:
+        """The span of x + v, in the basis that a Cholesky factorisation gives."""
+        moved = x + v
+        root, failed = torch.linalg.cholesky_ex(moved.mT @ moved)
+        root = torch.where((failed != 0)[..., None, None], torch.nan, root)
+        return torch.linalg.solve_triangular(root.mT, moved, upper=True, left=False)
+
     def embed(self, x: Tensor) -> Tensor:
         """The projector onto the subspace, scaled so that small distances agree with the geodesic one."""
         return (x @ x.mT).flatten(-2) / math.sqrt(2)

@@ -10,6 +10,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from nestbo import linalg
 from nestbo.errors import ArgumentError
 from nestbo.manifolds.base import Manifold
 from nestbo.manifolds.euclidean import Box
@@ -90,7 +91,13 @@ class Product(Manifold):
     def to_tangent(self, x: Tensor, v: Tensor) -> Tensor:
         return self.join(self._each("to_tangent", x, v))
 
+    @property
+    def euclidean_metric(self) -> bool:
+        return all(factor.euclidean_metric for factor in self.factors)
+
     def inner(self, x: Tensor, u: Tensor, v: Tensor) -> Tensor:
+        if self.euclidean_metric:
+            return linalg.inner(u, v)
         return _total(self._each("inner", x, u, v))
 
     def exp(self, x: Tensor, v: Tensor) -> Tensor:

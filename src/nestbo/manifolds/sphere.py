@@ -46,6 +46,10 @@ class Sphere(Manifold):
     def condition(self) -> str:
         return "its norm is 1"
 
+    @property
+    def euclidean_metric(self) -> bool:
+        return True
+
     def random(self, *batch: int, rng: torch.Generator) -> Tensor:
         return linalg.unit(torch.randn(*batch, self.n + 1, generator=rng, dtype=torch.float64, device=rng.device))
 

@@ -1,10 +1,20 @@
-"""Nested mappings, and ``MAPPINGS``, where a new one is registered by the manifold it nests."""
+"""Nested mappings, ``MAPPINGS``, where a new one is registered, and ``Nesting``, the family a fit chooses from."""
 
 from nestbo.nested.base import NestedMapping
 from nestbo.nested.identity import Identity
+from nestbo.nested.nesting import MAPPINGS, Nesting, smaller
+from nestbo.nested.product import NestedProduct
 from nestbo.nested.spd import NestedLogSPD, NestedSPD
 from nestbo.nested.sphere import NestedSphere
 
-MAPPINGS: dict[str, type[NestedMapping]] = {"sphere": NestedSphere, "spd": NestedSPD}
-
-__all__ = ["MAPPINGS", "Identity", "NestedLogSPD", "NestedMapping", "NestedSPD", "NestedSphere"]
+__all__ = [
+    "MAPPINGS",
+    "Identity",
+    "NestedLogSPD",
+    "NestedMapping",
+    "NestedProduct",
+    "NestedSPD",
+    "NestedSphere",
+    "Nesting",
+    "smaller",
+]

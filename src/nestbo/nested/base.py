@@ -14,7 +14,8 @@ from nestbo.manifolds import Manifold
 class NestedMapping(ABC):
     """A projection from a manifold onto a smaller one of the same kind, with a right inverse.
 
-    ``basis`` is the orthonormal matrix W; mappings are immutable. ``project(lift(z)) == z`` by construction.
+    ``basis`` is the orthonormal matrix W; mappings are immutable. ``project(lift(z)) == z`` by construction. There may
+    be one mapping for each of several runs: the basis is then (*runs, rows, columns), points are (…, *runs, q, *point).
     """
 
     basis: Tensor
@@ -31,6 +32,11 @@ class NestedMapping(ABC):
 
     @classmethod
     @abstractmethod
+    def at(cls, basis: Tensor, ambient: Manifold) -> Self:
+        """The mapping with this basis and a default lift."""
+
+    @classmethod
+    @abstractmethod
     def random(cls, ambient: Manifold, latent: Manifold, rng: torch.Generator) -> Self:
         """A mapping with a Haar-random basis."""
 
@@ -43,5 +49,9 @@ class NestedMapping(ABC):
         """One point of the large manifold that projects to z."""
 
     @abstractmethod
+    def lift_near(self, z: Tensor, x: Tensor) -> Tensor:
+        """A point that projects to z and otherwise resembles the point x, (…, q or 1, *point)."""
+
+    @abstractmethod
     def fit_lift(self, x: Tensor) -> Self:
-        """The same projection with the lift that is nearest to points x (n, *point), as in the paper's eq. 4."""
+        """The same projection with the lift that is nearest to points x (*runs, n, *point), as in the paper's eq. 4."""

@@ -28,6 +28,10 @@ class Identity(NestedMapping):
         return self.space
 
     @classmethod
+    def at(cls, basis: Tensor, ambient: Manifold) -> Self:
+        return cls(ambient)
+
+    @classmethod
     def random(cls, ambient: Manifold, latent: Manifold, rng: torch.Generator) -> Self:
         if ambient != latent:
             raise ArgumentError(f"The identity maps a space to itself, got {ambient} to {latent}.")
@@ -37,6 +41,9 @@ class Identity(NestedMapping):
         return x
 
     def lift(self, z: Tensor) -> Tensor:
+        return z
+
+    def lift_near(self, z: Tensor, x: Tensor) -> Tensor:
         return z
 
     def fit_lift(self, x: Tensor) -> Self:

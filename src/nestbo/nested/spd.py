@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
@@ -26,17 +25,12 @@ class _Matrices(NestedMapping):
     space: SPD
 
     def __post_init__(self) -> None:
-        rows, columns = self.basis.shape[-2:] if self.basis.ndim == 2 else (0, 0)
+        rows, columns = self.basis.shape[-2:] if self.basis.ndim > 1 else (0, 0)
         if rows != self.space.n or not 1 <= columns <= rows:
             raise ShapeError(
                 f"The basis of nested SPD matrices is ({self.space.n}, d) with 1 ≤ d ≤ {self.space.n}, "
                 f"got {tuple(self.basis.shape)}."
             )
-
-    @classmethod
-    @abstractmethod
-    def _of(cls, basis: Tensor, space: SPD) -> Self:
-        """The mapping with a default lift."""
 
     @property
     def ambient(self) -> SPD:
@@ -44,13 +38,18 @@ class _Matrices(NestedMapping):
 
     @property
     def latent(self) -> SPD:
-        return replace(self.space, n=self.basis.shape[1])
+        return replace(self.space, n=self.basis.shape[-1])
 
     @classmethod
     def random(cls, ambient: Manifold, latent: Manifold, rng: torch.Generator) -> Self:
         if not isinstance(ambient, SPD) or not isinstance(latent, SPD) or latent.n > ambient.n:
             raise ArgumentError(f"Nested matrices go from SPD(D) to SPD(d) with d ≤ D, got {ambient} to {latent}.")
-        return cls._of(linalg.random_frames(ambient.n, latent.n, rng=rng), ambient)
+        return cls.at(linalg.random_frames(ambient.n, latent.n, rng=rng), ambient)
+
+    @property
+    def _frame(self) -> Tensor:
+        """W, as it stands in front of and behind points."""
+        return self.basis if self.basis.ndim == 2 else self.basis.unsqueeze(-3)
 
     def _within_bounds(self, lift: Callable[[Tensor], Tensor], batch: Tensor) -> Tensor:
         """lift(t) for the largest t ∈ [0, 1] that keeps the bounds, per element (…); t = 0 always does."""
@@ -75,8 +74,9 @@ class _Matrices(NestedMapping):
 class NestedSPD(_Matrices):
     """project(X) = WᵀXW and lift(Z) = W Z Wᵀ + P + C + Cᵀ with C = W Z^½ K P^½.
 
-    ``basis`` is W, (D, d). ``complement`` is P = V B Vᵀ, (D, D), with V any completion of W and B positive definite:
-    VVᵀ, clipped to the bounds, unless given. ``coupling`` is K, (d, D), with K W = 0 and norm < 1: zero unless given.
+    ``basis`` is W, (*runs, D, d). ``complement`` is P = V B Vᵀ, (D, D) or (*runs, 1, D, D), with V any completion of W
+    and B positive definite: VVᵀ, clipped to the bounds, unless given. ``coupling`` is K, (d, D) or (*runs, 1, d, D),
+    with K W = 0 and norm < 1: zero unless given.
     The lift is positive definite for all of these; where the space has bounds, K is shortened as far as they ask.
     """
 
@@ -86,52 +86,60 @@ class NestedSPD(_Matrices):
     coupling: Tensor | None = None
 
     @classmethod
-    def _of(cls, basis: Tensor, space: SPD) -> Self:
-        return cls(basis, space)
+    def at(cls, basis: Tensor, ambient: Manifold) -> Self:
+        return cls(basis, ambient)  # type: ignore[arg-type]
 
     def project(self, x: Tensor) -> Tensor:
-        return sym(self.basis.mT @ x @ self.basis)
+        return sym(self._frame.mT @ x @ self._frame)
 
     def lift(self, z: Tensor) -> Tensor:
         rest = self._complement
-        blocks = sym(self.basis @ z @ self.basis.mT + rest)
+        blocks = sym(self._frame @ z @ self._frame.mT + rest)
         if self.coupling is None:
             return blocks
         values, vectors = linalg.eigh(rest)
         root = linalg.spectral(values.clamp(min=0).sqrt(), vectors)
-        cross = self.basis @ linalg.sqrtm(z) @ self.coupling @ root
+        cross = self._frame @ linalg.sqrtm(z) @ self.coupling @ root
         return self._within_bounds(lambda t: blocks + t[..., None, None] * (cross + cross.mT), blocks)
+
+    def lift_near(self, z: Tensor, x: Tensor) -> Tensor:
+        """With the complement and the coupling of x."""
+        if self.basis.shape[-1] == self.space.n:
+            return self.lift(z)
+        rest = linalg.completion(self._frame)
+        b, inside = sym(rest.mT @ x @ rest), self.project(x)
+        k = linalg.inverse_sqrtm(inside) @ (self._frame.mT @ x @ rest) @ linalg.inverse_sqrtm(b)
+        return replace(self, complement=sym(rest @ b @ rest.mT), coupling=k @ rest.mT).lift(z)
 
     @property
     def _complement(self) -> Tensor:
         if self.complement is not None:
             return self.complement
         low, high = self.space.eigenvalues or (1.0, 1.0)
-        rest = linalg.completion(self.basis)
+        rest = linalg.completion(self._frame)
         return min(max(1.0, low), high) * rest @ rest.mT
 
-    def fit_lift(self, x: Tensor) -> Self:
-        """The lift nearest to matrices x (n, D, D) in the sense of the paper's eq. 4.
+    def fit_lift(self, x: Tensor, tolerance: float = 1e-8) -> Self:
+        """The lift nearest to matrices x (*runs, n, D, D) in the sense of the paper's eq. 4.
 
         B and K are free parameters: B runs over SPD matrices within the bounds, K = (1 + MMᵀ)^{−½} M over all M. The
-        constraint WᵀV = 0 of the paper is not needed, since any V will do.
+        constraint WᵀV = 0 of the paper is not needed, since any V will do. Start: the mean of the data's own B and M.
         """
-        d, size = self.basis.shape[1], self.space.n - self.basis.shape[1]
+        d, size = self.basis.shape[-1], self.space.n - self.basis.shape[-1]
         if size == 0:
             return self
-        frame = linalg.completion(self.basis)
-        rest = replace(self.space, n=size)
-        both, z, turn = Product(rest, Euclidean(d * size)), self.project(x), torch.cat([self.basis, frame], -1)
-        turned = turn.mT @ x @ turn
+        rest, frame = replace(self.space, n=size), linalg.completion(self._frame)
+        both, turn = Product(rest, Euclidean(d * size)), torch.cat([self._frame, frame], -1)
+        turned = (turn.mT @ x @ turn).reshape(-1, *x.shape[-3:])
 
-        def loss(p: Tensor) -> Tensor:
+        def loss(p: Tensor, turned: Tensor) -> Tensor:
             b, m = both.split(p.unsqueeze(-2))
-            lifted = _block(z, b, _contraction(m.unflatten(-1, (d, size))))
+            lifted = _block(turned[..., :d, :d], b, _contraction(m.unflatten(-1, (d, size))))
             return self.space.sq_dist(turned, lifted).mean(-1)
 
-        middle = rest.project(linalg.expm(linalg.logm(frame.mT @ x @ frame).mean(0)))
-        start = both.join([middle, torch.zeros(d * size, dtype=x.dtype, device=x.device)])
-        b, m = both.split(lbfgs(loss, both, start, tolerance=1e-8, max_iterations=1000).point)
+        start = both.join(_own_parameters(turned, d, rest))
+        found = lbfgs(loss, both, start, data=(turned,), tolerance=tolerance, max_iterations=1000).point
+        b, m = both.split(found.reshape(*x.shape[:-3], *[1] * (x.ndim > 3), -1))
         coupling = _contraction(m.unflatten(-1, (d, size))) @ frame.mT
         return replace(self, complement=sym(frame @ b @ frame.mT), coupling=coupling)
 
@@ -140,8 +148,8 @@ class NestedSPD(_Matrices):
 class NestedLogSPD(_Matrices):
     """project(X) = exp(Wᵀ log(X) W) and lift(Z) = exp(W log(Z) Wᵀ + H): exact nesting for the log-Euclidean metric.
 
-    ``basis`` is W, (D, d). ``offset`` is H, (D, D), symmetric without a block WᵀHW: zero, clipped to the bounds, unless
-    given. Where the space has bounds, H is drawn towards that default as far as they ask.
+    ``basis`` is W, (*runs, D, d). ``offset`` is H, (D, D) or (*runs, 1, D, D), symmetric without a block WᵀHW: zero,
+    clipped to the bounds, unless given. Where the space has bounds, H is drawn towards that default as far as they ask.
     """
 
     basis: Tensor
@@ -149,27 +157,39 @@ class NestedLogSPD(_Matrices):
     offset: Tensor | None = None
 
     @classmethod
-    def _of(cls, basis: Tensor, space: SPD) -> Self:
-        return cls(basis, space)
+    def at(cls, basis: Tensor, ambient: Manifold) -> Self:
+        return cls(basis, ambient)  # type: ignore[arg-type]
 
     def project(self, x: Tensor) -> Tensor:
-        return linalg.expm(sym(self.basis.mT @ linalg.logm(x) @ self.basis))
+        return self.project_log(linalg.logm(x))
+
+    def project_log(self, log: Tensor) -> Tensor:
+        """The projection of a matrix whose logarithm is known."""
+        return linalg.expm(sym(self._frame.mT @ log @ self._frame))
 
     def lift(self, z: Tensor) -> Tensor:
-        inside, default = sym(self.basis @ linalg.logm(z) @ self.basis.mT), self._default
+        inside, default = sym(self._frame @ linalg.logm(z) @ self._frame.mT), self._default
         away = torch.zeros_like(default) if self.offset is None else self.offset - default
         return self._within_bounds(lambda t: linalg.expm(inside + default + t[..., None, None] * away), inside)
 
     @property
     def _default(self) -> Tensor:
         low, high = self.space.eigenvalues or (1.0, 1.0)
-        rest = linalg.completion(self.basis)
+        rest = linalg.completion(self._frame)
         return torch.log(torch.tensor(min(max(1.0, low), high), dtype=rest.dtype)).to(rest) * rest @ rest.mT
 
+    def lift_near(self, z: Tensor, x: Tensor) -> Tensor:
+        """With the offset of x."""
+        return replace(self, offset=self._outside(linalg.logm(x))).lift(z)
+
     def fit_lift(self, x: Tensor) -> Self:
-        """The lift nearest to matrices x (n, D, D) in the log-Euclidean metric: H is the mean of the data's."""
-        mean, inside = linalg.logm(x).mean(0), self.basis @ self.basis.mT
-        return replace(self, offset=sym(mean - inside @ mean @ inside))
+        """The lift nearest to matrices x (*runs, n, D, D) in the log-Euclidean metric: H is the mean of the data's."""
+        offset = self._outside(linalg.logm(x).mean(-3, keepdim=True))
+        return replace(self, offset=offset.squeeze(-3) if x.ndim == 3 else offset)
+
+    def _outside(self, log: Tensor) -> Tensor:
+        inside = self._frame @ self._frame.mT
+        return sym(log - inside @ log @ inside)
 
 
 def _contraction(m: Tensor) -> Tensor:
@@ -183,3 +203,12 @@ def _block(z: Tensor, b: Tensor, k: Tensor) -> Tensor:
     cross = linalg.sqrtm(z) @ k @ linalg.sqrtm(b)
     z, b = (part.expand(*cross.shape[:-2], *part.shape[-2:]) for part in (z, b))
     return torch.cat([torch.cat([z, cross], -1), torch.cat([cross.mT, b], -1)], -2)
+
+
+def _own_parameters(x: Tensor, d: int, rest: SPD) -> tuple[Tensor, Tensor]:
+    """Means over matrices (…, n, D, D) of their own B and of M = (1 − KKᵀ)^{−½} K, where K = Z^{−½} C B^{−½}."""
+    z, c, b = x[..., :d, :d], x[..., :d, d:], x[..., d:, d:]
+    k = linalg.inverse_sqrtm(z) @ c @ linalg.inverse_sqrtm(b)
+    eye = torch.eye(d, dtype=x.dtype, device=x.device)
+    m = linalg.inverse_sqrtm((1 + 1e-6) * eye - k @ k.mT) @ k
+    return rest.project(linalg.expm(linalg.logm(b).mean(-3))), m.mean(-3).flatten(-2)

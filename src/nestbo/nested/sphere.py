@@ -23,26 +23,26 @@ _LEAST_SCALE = 0.1  # project(lift(z)) loses digits like 1/s
 class NestedSphere(NestedMapping):
     """project(x) = Wᵀx / |Wᵀx| and lift(z) = s·W z + h, with h ⟂ W and s² + |h|² = 1.
 
-    ``basis`` is W, (D+1, d+1); ``offset`` is h, (D+1,), zero unless given. Distances on the latent sphere depend on W
-    through its span only, and on h not at all (paper, appendix B).
+    ``basis`` is W, (*runs, D+1, d+1); ``offset`` is h, (D+1,) or (*runs, 1, D+1), zero unless given. Distances on the
+    latent sphere depend on W through its span only, and on h not at all (paper, appendix B).
     """
 
     basis: Tensor
     offset: Tensor | None = None
 
     def __post_init__(self) -> None:
-        if self.basis.ndim != 2 or self.basis.shape[0] < self.basis.shape[1] or self.basis.shape[1] < 2:
+        if self.basis.ndim < 2 or self.basis.shape[-2] < self.basis.shape[-1] or self.basis.shape[-1] < 2:
             raise ShapeError(
                 f"The basis of nested spheres is (D+1, d+1) with D ≥ d ≥ 1, got {tuple(self.basis.shape)}."
             )
 
     @property
     def ambient(self) -> Sphere:
-        return Sphere(self.basis.shape[0] - 1)
+        return Sphere(self.basis.shape[-2] - 1)
 
     @property
     def latent(self) -> Sphere:
-        return Sphere(self.basis.shape[1] - 1)
+        return Sphere(self.basis.shape[-1] - 1)
 
     @property
     def scale(self) -> Tensor:
@@ -50,6 +50,10 @@ class NestedSphere(NestedMapping):
         if self.offset is None:
             return torch.ones((), dtype=self.basis.dtype, device=self.basis.device)
         return (1 - linalg.inner(self.offset, self.offset)).clamp(min=0).sqrt()
+
+    @classmethod
+    def at(cls, basis: Tensor, ambient: Manifold) -> Self:
+        return cls(basis)
 
     @classmethod
     def random(cls, ambient: Manifold, latent: Manifold, rng: torch.Generator) -> Self:
@@ -100,21 +104,35 @@ class NestedSphere(NestedMapping):
     def lift(self, z: Tensor) -> Tensor:
         if self.offset is None:
             return z @ self.basis.mT
-        return linalg.unit(self.scale * z @ self.basis.mT + self.offset)
+        return linalg.unit(self.scale.unsqueeze(-1) * (z @ self.basis.mT) + self.offset)
+
+    def lift_near(self, z: Tensor, x: Tensor) -> Tensor:
+        """The nearest point to x over z, with s ≥ 0.1: on the far half of the fibre there is none."""
+        inside, outside = z @ self.basis.mT, self._outside(x)
+        along, across = linalg.inner(inside, x).unsqueeze(-1), linalg.norm(outside).unsqueeze(-1)
+        s = (along / torch.hypot(along, across)).clamp(min=_LEAST_SCALE)
+        s = torch.where(across > 1e-8, s, 1)  # x is in the span of W: so is every point near it
+        return linalg.unit(s * inside + (1 - s**2).sqrt() * linalg.unit(outside))
 
     def fit_lift(self, x: Tensor) -> Self:
-        """The lift nearest to points x (n, D+1) in the sense of the paper's eq. 4, with s ≥ 0.1.
+        """The lift nearest to points x (*runs, n, D+1) in the sense of the paper's eq. 4, with s ≥ 0.1.
 
         ⟨x, lift(project(x))⟩ = ⟨(s, h), y⟩ for the unit vectors y = (|Wᵀx|, x − W Wᵀx), so that (s, h) is their mean.
         """
         inside = x @ self.basis
         y = linalg.unit(torch.cat([linalg.norm(inside).unsqueeze(-1), x - inside @ self.basis.mT], -1))
         sphere = Sphere(y.shape[-1] - 1)
-        mean = trust_region(lambda p: sphere.sq_dist(p.unsqueeze(-2), y).mean(-1), sphere, linalg.unit(y.sum(0))).point
-        offset = self._outside(mean[1:])
+
+        def loss(mean: Tensor, y: Tensor) -> Tensor:
+            return sphere.sq_dist(mean.unsqueeze(-2), y).mean(-1)
+
+        points = y.reshape(-1, *y.shape[-2:])
+        mean = trust_region(loss, sphere, linalg.unit(points.sum(-2)), data=(points,)).point
+        offset = self._outside(mean[:, 1:].reshape(*y.shape[:-2], 1, -1))
         longest = math.sqrt(1 - _LEAST_SCALE**2)
-        size = linalg.norm(offset)
-        return replace(self, offset=torch.where(size > longest, longest / size, 1) * offset)
+        size = linalg.norm(offset).unsqueeze(-1)
+        offset = torch.where(size > longest, longest / size, 1) * offset
+        return replace(self, offset=offset.squeeze(-2) if x.ndim == 2 else offset)
 
     def _outside(self, v: Tensor) -> Tensor:
         return v - v @ self.basis @ self.basis.mT

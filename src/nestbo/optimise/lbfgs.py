@@ -97,20 +97,28 @@ class _Problem:
         return direction, manifold.inner(x, gradient, face(direction))
 
     def _apply_memory(self, state: State, gradient: Tensor) -> Tensor:
-        """H g. Newest pairs come first; empty and unusable ones have weight 1/⟨s, y⟩ = 0 and drop out."""
-        manifold, x = self.manifold, state.x
-        s, y, weight, _ = state.memory
-        alphas = []
-        for k in range(s.shape[2]):
-            alphas.append(weight[..., k] * manifold.inner(x, s[:, :, k], gradient))
-            gradient = gradient - spread(alphas[-1], manifold) * y[:, :, k]
-        newest = weight[..., 0]
-        scale = torch.where(newest > 0, 1 / (newest * manifold.inner(x, y[:, :, 0], y[:, :, 0])), 1)
-        gradient = spread(scale, manifold) * gradient
-        for k in reversed(range(s.shape[2])):
-            beta = weight[..., k] * manifold.inner(x, y[:, :, k], gradient)
-            gradient = gradient + spread(alphas[k] - beta, manifold) * s[:, :, k]
-        return gradient
+        """H g in the compact form of Byrd, Nocedal and Schnabel (1994), newest pairs last.
+
+        With S, Y the pairs, R the upper triangle of SᵀY, D its diagonal and γ the scale of the newest pair,
+        H = γ + [S γY] [R⁻ᵀ(D + γYᵀY)R⁻¹, −R⁻ᵀ; −R⁻¹, 0] [S γY]ᵀ. Empty and unusable pairs are zero and drop out.
+        """
+        manifold, (s, y, weight, _) = self.manifold, state.memory
+        used = weight > 0
+        s, y = (torch.where(spread(used, manifold), pair, 0).flip(2) for pair in (s, y))
+        products = manifold.pairwise_inner(state.x, torch.cat([s, y], 2), torch.cat([y, gradient.unsqueeze(2)], 2))
+        m = s.shape[2]
+        cross, square = products[..., :m, :m], products[..., m:, :m]
+        along, across = products[..., :m, m:], products[..., m:, m:]
+        diagonal = cross.diagonal(dim1=-2, dim2=-1)
+        triangle = cross.triu() + torch.diag_embed((~used).flip(2).to(cross))
+        newest = square[..., -1, -1]
+        scale = torch.where(used[..., 0], diagonal[..., -1] / torch.where(used[..., 0], newest, 1), 1)[..., None, None]
+        inner = torch.linalg.solve_triangular(triangle, along, upper=True)  # R⁻¹ Sᵀg
+        outer = diagonal.unsqueeze(-1) * inner + scale * (square @ inner - across)
+        outer = torch.linalg.solve_triangular(triangle.mT, outer, upper=False)
+        weights = torch.cat([outer, -scale * inner], -2)
+        combined = weights.mT @ torch.cat([s, y], 2).flatten(3)
+        return spread(scale[..., 0, 0], manifold) * gradient + combined.reshape(gradient.shape)
 
     def _search(self, state: State, direction: Tensor, slope: Tensor) -> tuple[Tensor, ...]:
         """A weak Wolfe step by bisection and doubling, per element: its length, end, value and Euclidean gradient.
@@ -126,7 +134,8 @@ class _Problem:
             rows = open_.any(1).nonzero().squeeze(1)
             if not len(rows):
                 break
-            enough, steep, *found = self._try(state.rows(rows), direction[rows], slope[rows], length[rows])
+            part = state if len(rows) == len(open_) else state.rows(rows)
+            enough, steep, *found = self._try(part, direction[rows], slope[rows], length[rows])
             steep &= (length < furthest)[rows] & (found[1] < best[2][rows])
             for kept, new in zip(best, (length[rows], *found), strict=True):
                 take = enough & open_[rows]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from nestbo.errors import ArgumentError
 from nestbo.manifolds import SPD, Manifold, Sphere
-from nestbo.nested import MAPPINGS, Identity, NestedMapping
+from nestbo.nested import MAPPINGS, Identity, NestedMapping, smaller
 from nestbo.problems.coordinates import coordinates, from_coordinates
 from nestbo.problems.functions import PROBLEMS, Function
 from nestbo.problems.optima import OPTIMA
@@ -78,12 +77,6 @@ def problem(name: str, space: Manifold, *, latent_dim: int | None = None, seed: 
         raise ArgumentError(
             f"A hidden problem draws its projection from a whole number, got seed={seed!r}. Pass seed=0, say."
         )
-    latent = _smaller(space, latent_dim)
+    latent = smaller(space, latent_dim)
     mapping = MAPPINGS[type(space).__name__.lower()].random(space, latent, torch.Generator().manual_seed(seed))
     return Problem(name, space, mapping, PROBLEMS[name])
-
-
-def _smaller(space: Sphere | SPD, latent_dim: Any) -> Manifold:
-    if isinstance(latent_dim, bool) or not isinstance(latent_dim, int) or not 1 <= latent_dim <= space.n:
-        raise ArgumentError(f"latent_dim of {space} is a whole number from 1 to {space.n}, got {latent_dim!r}.")
-    return replace(space, n=latent_dim)

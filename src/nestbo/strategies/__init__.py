@@ -1,11 +1,11 @@
 """The methods, and ``STRATEGIES``, where a new one is registered."""
 
 from nestbo.specification import parse
-from nestbo.strategies.base import Runs, Strategy, Suggestion
-from nestbo.strategies.gabo import GaBO
+from nestbo.strategies.base import Runs, Standing, Strategy, Suggestion
+from nestbo.strategies.gabo import GaBO, HDGaBO
 from nestbo.strategies.random import RandomSearch
 
-STRATEGIES: dict[str, type[Strategy]] = {"randomsearch": RandomSearch, "gabo": GaBO}
+STRATEGIES: dict[str, type[Strategy]] = {"randomsearch": RandomSearch, "gabo": GaBO, "hdgabo": HDGaBO}
 
 
 def strategy(text: str) -> Strategy:
@@ -14,4 +14,4 @@ def strategy(text: str) -> Strategy:
     return method
 
 
-__all__ = ["STRATEGIES", "GaBO", "RandomSearch", "Runs", "Strategy", "Suggestion", "strategy"]
+__all__ = ["STRATEGIES", "GaBO", "HDGaBO", "RandomSearch", "Runs", "Standing", "Strategy", "Suggestion", "strategy"]

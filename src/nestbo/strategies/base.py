@@ -28,14 +28,14 @@ class Runs:
     """Several independent runs of equal length, the data of a strategy's core.
 
     Points (runs, n, *point), values (runs, n) with n ≥ 0, points asked and not yet told (runs, m, *point), one random
-    generator per run, the notes of each run's last suggestion, and the variance of the noise of values, if known.
+    generator per run, the notes of each run's evaluations, and the variance of the noise of values, if known.
     """
 
     x: Tensor
     y: Tensor
     pending: Tensor
     rngs: list[torch.Generator]
-    notes: list[dict[str, Any]]
+    notes: list[list[dict[str, Any]]]
     noise: float | None = None
     cache: dict[str, Any] = field(default_factory=dict, compare=False)  # what was computed from x and y
 
@@ -49,13 +49,40 @@ class Runs:
             finished.values.unsqueeze(0),
             (pending.points if pending else empty).unsqueeze(0),
             [rng],
-            [next((trial.notes for trial in reversed(finished) if trial.notes), {})],
+            [[trial.notes for trial in finished]],
             history.noise,
         )
+
+    def take(self, which: list[int]) -> Runs:
+        """Some of the runs."""
+        if len(which) == len(self.rngs):
+            return self
+        rngs, notes = [self.rngs[k] for k in which], [self.notes[k] for k in which]
+        return Runs(self.x[which], self.y[which], self.pending[which], rngs, notes, self.noise)
+
+    def noted(self, key: str) -> list[Any] | None:
+        """What each run noted last under a key; None if one of them never did."""
+        found = [next((note[key] for note in reversed(run) if key in note), None) for run in self.notes]
+        return None if any(note is None for note in found) else found
+
+    @property
+    def best(self) -> Tensor:
+        """The best point of each run, (runs, 1, *point)."""
+        return self.x[torch.arange(len(self.x), device=self.x.device), self.y.argmin(1)].unsqueeze(1)
 
     def with_pending(self, x: Tensor) -> Runs:
         """The same runs with one more point each that is asked and not yet told."""
         return replace(self, pending=torch.cat([self.pending, x.unsqueeze(1)], 1))
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How one of several arms of a method is doing: suggestions made, their share of all, and chance of success."""
+
+    arm: str
+    suggestions: int
+    share: float
+    score: float
 
 
 class Strategy(Specified, ABC):
@@ -76,6 +103,10 @@ class Strategy(Specified, ABC):
     def models(self, space: Manifold, runs: Runs) -> dict[str, Surrogate]:
         """The surrogates behind the next suggestion, by name, the leading one first; none for a method without."""
         return {}
+
+    def standings(self, space: Manifold, runs: Runs) -> list[Standing]:
+        """How the competing arms of a method are doing in the first run; none for a method without."""
+        return []
 
     def suggest(self, space: Manifold, history: History, n: int, rng: torch.Generator) -> list[Suggestion]:
         """``n`` different points to evaluate next, each chosen with the earlier ones pending."""

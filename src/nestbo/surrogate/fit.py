@@ -1,0 +1,188 @@
+"""Fitting the surrogate on a space itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nestbo.kernels import ManifoldKernel
+from nestbo.manifolds import Box, Manifold
+from nestbo.nested import Identity, NestedMapping
+from nestbo.optimise import lbfgs
+from nestbo.outputs import Bilog, Outputs, Standardise
+from nestbo.surrogate.gp import GP, gram_root
+from nestbo.surrogate.likelihood import (
+    NOISE_PRIOR,
+    best_mean,
+    best_scale,
+    negative_log_likelihood,
+    noisy_gram,
+    scale_prior,
+)
+
+_NOISE = (1e-6, 1.0)  # the variance of noise relative to that of the signal
+_STARTS = 4
+_FIT_ITERATIONS = 40
+_FIT_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """A fitted model of an objective: ``mapping`` leads to the latent space, where ``gp`` lives in the model's units.
+
+    ``outputs`` is the map between these units and the objective's, ``notes`` are what the next fit wants to know, and
+    ``loss`` (*runs) is what the fit has minimised.
+    """
+
+    gp: GP
+    outputs: Outputs
+    mapping: NestedMapping
+    notes: tuple[dict[str, Any], ...]
+    loss: Tensor
+
+    def predict(self, x: Tensor, deviations: float = 0.0) -> Tensor:
+        """The median prediction at points (…, *runs, q, *point) of the ambient space, moved by standard deviations."""
+        mean, variance = self.gp.moments(self.mapping.project(x))
+        return self.outputs.inverse(mean + deviations * variance.sqrt())
+
+    @property
+    def latent_points(self) -> Tensor:
+        """The evaluated points as the model sees them, (*runs, n, *point)."""
+        return self.gp.x
+
+
+def fit_surrogate(
+    kernel: ManifoldKernel,
+    x: Tensor,
+    y: Tensor,
+    rngs: list[torch.Generator],
+    *,
+    outputs: Callable[[Tensor], Outputs] = Standardise.fit,
+    priors: bool = True,
+    previous: Tensor | None = None,
+    noise: float | None = None,
+) -> Surrogate:
+    """Fit length scales, noise, mean and scale to x (runs, n, *point), y (runs, n), n ≥ 1, one generator per run.
+
+    With ``priors`` the fit is maximum a posteriori, else maximum likelihood, best of several starts: ``previous``
+    parameters (runs, scales + 1) where there are any, the prior's median, and random ones. It does not fail: where
+    nothing finite was found, the prior's median stands in, shortened until the Gram matrix is positive definite, and
+    the note says so. ``noise`` is the variance of the noise in y, if it is known; a map of the outputs that is not
+    linear has no use for it.
+    """
+    transform, z, known = targets(kernel, y, outputs, noise)
+    box = parameter_box(kernel, known is not None)
+    starts = _starts(kernel, box, rngs, previous)
+    statistic = kernel.statistic(x, x)
+
+    def loss(parameters: Tensor, statistic: Tensor, z: Tensor, *known: Tensor) -> Tensor:
+        return negative_log_likelihood(kernel, parameters, statistic.unsqueeze(1), z.unsqueeze(1), priors, *known)
+
+    data = (statistic, z) if known is None else (statistic, z, known)
+    parameters, value = best_of(loss, box, starts, data)
+    parameters = shortened(kernel, parameters, statistic)
+    gp = condition(kernel, x, z, parameters, priors, known)
+    notes = tuple(map(note_of, parameters.tolist(), value.tolist()))
+    return Surrogate(gp, transform, Identity(kernel.space), notes, value)
+
+
+def steepness(kernel: ManifoldKernel, x: Tensor, y: Tensor, rngs: list[torch.Generator], **options: Any) -> Tensor:
+    """Whether the values of each run are likelier after the bilog map than as they are, (runs,)."""
+    fits = [fit_surrogate(kernel, x, y, rngs, outputs=map_.fit, **options) for map_ in (Standardise, Bilog)]
+    plain, bilog = (fit.loss - fit.outputs.log_slope(y).sum(-1) for fit in fits)
+    return bilog < plain
+
+
+def targets(
+    kernel: ManifoldKernel, y: Tensor, outputs: Callable[[Tensor], Outputs], noise: float | None
+) -> tuple[Outputs, Tensor, Tensor | None]:
+    """The map of the outputs, y in the model's units, and the variance of its noise there, if that is known."""
+    transform = outputs(y)
+    known = None if noise is None else transform.noise(noise)
+    if known is not None:  # less than this is lost in the rounding of the Gram matrix anyway
+        known = known.clamp(min=100 * max(_NOISE[0], kernel.tolerance))
+    return transform, transform.forward(y), known
+
+
+def best_of(
+    loss: Callable[..., Tensor], manifold: Manifold, starts: Tensor, data: tuple[Tensor, ...]
+) -> tuple[Tensor, Tensor]:
+    """Descend from starts (runs, count, *point) and take the best of each run; the first start if none is finite."""
+    found = lbfgs(loss, manifold, starts, data=data, tolerance=_FIT_TOLERANCE, max_iterations=_FIT_ITERATIONS)
+    value = found.value.nan_to_num(nan=math.inf)
+    runs, chosen = torch.arange(len(starts), device=starts.device), value.argmin(1)
+    finite = value[runs, chosen].isfinite()
+    return torch.where(finite.unsqueeze(-1), found.point[runs, chosen], starts[:, 0]), value[runs, chosen]
+
+
+def note_of(parameters: list[float], value: float) -> dict[str, Any]:
+    """What the next fit wants to know, and whether this one failed."""
+    note: dict[str, Any] = {"parameters": parameters}
+    return note if math.isfinite(value) else {**note, "fallback": "the fit failed; the prior's median stands in"}
+
+
+def previous_parameters(kernel: ManifoldKernel, notes: list[dict[str, Any]]) -> Tensor:
+    """The fitted parameters (runs, scales + 1) in the notes of each run; the prior's median where there are none."""
+    median = median_parameters(kernel).tolist()
+    rows = [note.get("parameters", median) for note in notes]
+    fits = [len(row) == len(median) for row in rows]
+    return torch.tensor([row if fit else median for row, fit in zip(rows, fits, strict=True)], dtype=torch.float64)
+
+
+def median_parameters(kernel: ManifoldKernel) -> Tensor:
+    """The median of the prior of (log length scales, log relative noise)."""
+    return torch.cat([kernel.median_lengthscale.log(), torch.tensor([NOISE_PRIOR[0]], dtype=torch.float64)])
+
+
+def parameter_box(kernel: ManifoldKernel, known: bool) -> Box:
+    """Bounds of (log length scales, log relative noise); with known noise the latter sets the signal's scale."""
+    low, high = kernel.lengthscale_bounds
+    least, most = max(_NOISE[0], kernel.tolerance), 1e3 if known else _NOISE[1]
+    return Box(
+        [*low.log().tolist(), math.log(least)],  # type: ignore[arg-type]
+        [*high.log().tolist(), math.log(most)],  # type: ignore[arg-type]
+    )
+
+
+def _starts(kernel: ManifoldKernel, box: Box, rngs: list[torch.Generator], previous: Tensor | None) -> Tensor:
+    """(runs, starts, parameters): the prior's median first, then the previous fit, then draws from the prior."""
+    median = median_parameters(kernel)
+    size = len(median)
+    count = _STARTS if previous is None else 1
+    draws = torch.stack(
+        [torch.randn(count - 1, size, generator=rng, dtype=torch.float64, device=rng.device) for rng in rngs]
+    )
+    median = median.to(draws)
+    starts = [median.expand(len(rngs), 1, size), median + draws]
+    if previous is not None:
+        starts.append(previous.to(draws).unsqueeze(1))
+    return box.project(torch.cat(starts, 1))
+
+
+def shortened(kernel: ManifoldKernel, parameters: Tensor, statistic: Tensor) -> Tensor:
+    """Halve the length scales of those runs whose Gram matrix is not positive definite until it is."""
+    least = kernel.lengthscale_bounds[0].log().to(parameters)
+    while (broken := torch.linalg.cholesky_ex(noisy_gram(kernel, parameters, statistic)).info != 0).any():
+        shorter = torch.maximum(parameters[..., :-1] - math.log(2), least)
+        if (shorter == parameters[..., :-1])[broken].all():
+            break
+        shorter = torch.where(broken.unsqueeze(-1), shorter, parameters[..., :-1])
+        parameters = torch.cat([shorter, parameters[..., -1:]], -1)
+    return parameters
+
+
+def condition(
+    kernel: ManifoldKernel, x: Tensor, z: Tensor, parameters: Tensor, priors: bool, known: Tensor | None
+) -> GP:
+    """The process with these parameters, given the data."""
+    lengthscale, noise = parameters[..., :-1].exp(), parameters[..., -1].exp()
+    root = gram_root(kernel, x, lengthscale, noise)
+    mean, residual = best_mean(root, z)
+    best = best_scale(residual.square().sum(-1), *scale_prior(z, priors))
+    scale = best if known is None else known.squeeze(-1) / noise
+    return GP(kernel, x, z, lengthscale, mean, scale, noise, root)

@@ -1,0 +1,99 @@
+"""One exact Gaussian process per run, on a manifold, batched over runs.
+
+It is a BoTorch model, so that BoTorch's acquisition functions run on it, but computes its posterior in closed form
+instead of through gpytorch: the same numbers, for a batch of runs at once, and with cheap second derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from botorch.models.model import Model
+from botorch.posteriors import GPyTorchPosterior
+from gpytorch.distributions import MultivariateNormal
+from linear_operator import to_linear_operator
+from torch import Tensor
+
+from nestbo.kernels import ManifoldKernel
+
+_LEAST_VARIANCE = 1e-10  # that of gpytorch, which warns below it
+
+
+class GP(Model):  # type: ignore[misc]
+    """A Gaussian process posterior, in the units of its training values.
+
+    kernel, x (*runs, n, *point), z (*runs, n), length scales (*runs, scales), and per run the mean, the variance of the
+    signal and that of the noise relative to it; ``root`` is the factor of the noisy Gram matrix, where it is at hand.
+    As a BoTorch model it takes points flattened to vectors.
+    """
+
+    def __init__(
+        self,
+        kernel: ManifoldKernel,
+        x: Tensor,
+        z: Tensor,
+        lengthscale: Tensor,
+        mean: Tensor,
+        scale: Tensor,
+        noise: Tensor,
+        root: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        self.kernel, self.x, self.z = kernel, x, z
+        self.lengthscale, self.mean, self.scale, self.noise = lengthscale, mean, scale, noise
+        self.root = gram_root(kernel, x, lengthscale, noise) if root is None else root
+        eye = torch.eye(z.shape[-1], dtype=z.dtype, device=z.device)
+        self.inverse_root = torch.linalg.solve_triangular(self.root, eye, upper=False)
+        self.weights = (self.inverse_root.mT @ (self.inverse_root @ (z - mean.unsqueeze(-1)).unsqueeze(-1))).squeeze(-1)
+
+    @property
+    def num_outputs(self) -> int:
+        return 1
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        return self.z.shape[:-1]
+
+    def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and variance of the function at x (…, *runs, q, *point), each (…, *runs, q)."""
+        cross = self.kernel.correlation(x, self.x, self.lengthscale)
+        mean = self.mean.unsqueeze(-1) + (cross @ self.weights.unsqueeze(-1)).squeeze(-1)
+        explained = (cross @ self.inverse_root.mT).square().sum(-1)
+        return mean, (self.scale.unsqueeze(-1) * (1 - explained)).clamp(min=_LEAST_VARIANCE)
+
+    def posterior(
+        self,
+        X: Tensor,  # noqa: N803
+        output_indices: list[int] | None = None,
+        observation_noise: bool = False,
+        posterior_transform: Callable[[GPyTorchPosterior], Any] | None = None,
+    ) -> Any:
+        """The joint posterior at X (…, *runs, q, size), of the function or of noisy observations of it."""
+        x = X.unflatten(-1, self.kernel.space.point_shape)
+        cross = self.kernel.correlation(x, self.x, self.lengthscale)
+        mean = self.mean.unsqueeze(-1) + (cross @ self.weights.unsqueeze(-1)).squeeze(-1)
+        white = cross @ self.inverse_root.mT
+        prior = self.kernel.correlation(x, x, self.lengthscale) if X.shape[-2] > 1 else X.new_ones(1, 1)
+        covariance = self.scale[..., None, None] * (prior - white @ white.mT)
+        if X.shape[-2] == 1:
+            covariance = covariance.clamp(min=_LEAST_VARIANCE)
+        else:
+            covariance = covariance + _LEAST_VARIANCE * torch.eye(X.shape[-2], dtype=X.dtype, device=X.device)
+        if observation_noise:
+            covariance = covariance + torch.diag_embed((self.scale * self.noise).unsqueeze(-1).expand(mean.shape))
+        # As an operator it is not factorised before someone draws samples.
+        posterior = GPyTorchPosterior(MultivariateNormal(mean, to_linear_operator(covariance)))
+        return posterior if posterior_transform is None else posterior_transform(posterior)
+
+    def leave_one_out(self) -> tuple[Tensor, Tensor]:
+        """Mean and variance of each observation predicted from the others (Rasmussen and Williams, eq. 5.12)."""
+        precision = self.inverse_root.square().sum(-2)
+        return self.z - self.weights / precision, self.scale.unsqueeze(-1) / precision
+
+
+def gram_root(kernel: ManifoldKernel, x: Tensor, lengthscale: Tensor, noise: Tensor) -> Tensor:
+    """The Cholesky factor of the correlations of x (…, n, *point) with relative noise (…) added."""
+    gram = kernel.correlation(x, x, lengthscale)
+    return torch.linalg.cholesky(gram + torch.diag_embed(noise.unsqueeze(-1).expand(gram.shape[:-1])))

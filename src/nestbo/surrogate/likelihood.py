@@ -1,0 +1,118 @@
+"""What a fit minimises: the likelihood of the parameters of a process, with its priors, and rivals of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nestbo.kernels import ManifoldKernel
+
+NOISE_PRIOR = (math.log(1e-4), 3.0)  # mean and deviation of the logarithm of the relative noise
+_SCALE_PRIOR = (1.0, 1.5)  # shape and rate of the inverse gamma prior of the signal's variance
+
+
+def negative_log_likelihood(
+    kernel: ManifoldKernel,
+    parameters: Tensor,
+    statistic: Tensor,
+    z: Tensor,
+    priors: bool,
+    noise: Tensor | None = None,
+) -> Tensor:
+    """−log p(z | parameters) (…), less the log priors if wanted, at the best mean and scale, up to a constant.
+
+    Where the variance of the ``noise`` is known, (runs, 1), it and the relative noise give the scale.
+    """
+    gram = noisy_gram(kernel, parameters, statistic)
+    half_log_determinant, square = _Whitened.apply(gram, z.expand(gram.shape[:-1]))  # type: ignore[no-untyped-call]
+    weight, rate = scale_prior(z, priors)
+    if noise is None:
+        loss = half_log_determinant + weight * best_scale(square, weight, rate).log()
+    else:
+        scale = noise / parameters[..., -1].exp()
+        loss = half_log_determinant + weight * scale.log() + (square / 2 + rate) / scale
+    return loss + _unusual(kernel, parameters, noise) if priors else loss
+
+
+def _unusual(kernel: ManifoldKernel, parameters: Tensor, noise: Tensor | None) -> Tensor:
+    """Minus the log priors of length scales and, unless it is known, of the relative noise."""
+    centre, width = NOISE_PRIOR
+    unusual = ((parameters[..., -1] - centre) / width) ** 2 / 2 if noise is None else 0
+    return unusual - kernel.log_prior(parameters[..., :-1])
+
+
+def leave_one_out(
+    kernel: ManifoldKernel,
+    parameters: Tensor,
+    statistic: Tensor,
+    z: Tensor,
+    priors: bool,
+    noise: Tensor | None = None,
+) -> Tensor:
+    """−Σ log p(z_i | the others) at the best mean and scale, less the log priors: what predicts, not what explains."""
+    root, failed = torch.linalg.cholesky_ex(noisy_gram(kernel, parameters, statistic))
+    root = torch.where((failed != 0)[..., None, None], torch.nan, root)
+    inverse = torch.cholesky_inverse(root)
+    both = inverse @ torch.stack([z, torch.ones_like(z)], -1).expand(*inverse.shape[:-1], 2)
+    mean = both[..., 0].sum(-1, keepdim=True) / both[..., 1].sum(-1, keepdim=True)
+    alpha, precision = both[..., 0] - mean * both[..., 1], inverse.diagonal(dim1=-2, dim2=-1)
+    weight, rate = scale_prior(z, priors)
+    square = (alpha.square() / precision).sum(-1)
+    loss = weight * best_scale(square, weight, rate).log() - precision.log().sum(-1) / 2
+    return loss + _unusual(kernel, parameters, noise) if priors else loss
+
+
+Criterion = Callable[..., Tensor]
+CRITERIA: dict[str, Criterion] = {"likelihood": negative_log_likelihood, "leave-one-out": leave_one_out}
+
+
+def noisy_gram(kernel: ManifoldKernel, parameters: Tensor, statistic: Tensor) -> Tensor:
+    """Correlations with relative noise on the diagonal, (…, n, n), at parameters (…, scales + 1)."""
+    gram = kernel.correlate(statistic, parameters[..., :-1].exp()[..., None, None, :])
+    return gram + torch.diag_embed(parameters[..., -1:].exp().expand(gram.shape[:-1]))
+
+
+class _Whitened(torch.autograd.Function):
+    """½ log|K| and (z − m)ᵀK⁻¹(z − m) at the mean m that makes it least; one Cholesky factorisation.
+
+    m is optimal, so that the derivatives are ½K⁻¹ and −ααᵀ with α = K⁻¹(z − m), as if it were constant.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, k: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        root, failed = torch.linalg.cholesky_ex(k)
+        root = torch.where((failed != 0)[..., None, None], torch.nan, root)
+        _, residual = best_mean(root, z)
+        ctx.save_for_backward(root, residual)
+        return root.diagonal(dim1=-2, dim2=-1).log().sum(-1), residual.square().sum(-1)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, to_log: Tensor, to_square: Tensor) -> tuple[Tensor, None]:
+        root, residual = ctx.saved_tensors
+        alpha = torch.linalg.solve_triangular(root.mT, residual.unsqueeze(-1), upper=True)
+        inverse = to_log[..., None, None] * torch.cholesky_inverse(root) / 2
+        return inverse - to_square[..., None, None] * (alpha @ alpha.mT), None
+
+
+def best_mean(root: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+    """Given K = L Lᵀ: the most likely mean m, and L⁻¹(z − m)."""
+    both = torch.stack([z, torch.ones_like(z)], -1)
+    white, ones = torch.linalg.solve_triangular(root, both, upper=False).unbind(-1)
+    mean = (white * ones).sum(-1) / ones.square().sum(-1)
+    return mean, white - mean.unsqueeze(-1) * ones
+
+
+def scale_prior(z: Tensor, priors: bool) -> tuple[float, float]:
+    """The weight of log s² in the loss, n/2 + a + 1, and the rate of the prior of s²; n/2 and 0 without one."""
+    shape, rate = _SCALE_PRIOR if priors else (-1.0, 0.0)
+    return z.shape[-1] / 2 + shape + 1, rate
+
+
+def best_scale(square: Tensor, weight: float, rate: float) -> Tensor:
+    """The most likely variance of the signal."""
+    return ((square / 2 + rate) / weight).clamp(min=1e-12)
