@@ -5,7 +5,6 @@ import torch
 
 import nestbo as nb
 from nestbo import SPD, ArgumentError, Box, GaBO, History, Product, RandomSearch, Sphere, Trial, problem, strategy
-from nestbo.kernels import kernel
 from nestbo.strategies import STRATEGIES
 from nestbo.testing import STRATEGY_LAWS
 
@@ -18,7 +17,7 @@ SPACES = [Sphere(3), SPD(2, eigenvalues=(0.1, 5)), Product(Sphere(2), Box(0, 1))
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 def test_law(method, space, law, rng):
     try:
-        kernel(getattr(method, "kernel", "matern52"), space)
+        method.check(space)
     except ArgumentError as error:
         pytest.skip(str(error))
     law(method, space, rng)

@@ -109,7 +109,7 @@ def test_observations_made_elsewhere_are_used():
     study.add([0.0, 0.0, 1.0], 2)
     assert study.best.value == min(t.value for t in study.history)
     assert study.model().gp.z.shape == (1, 7)
-    assert "parameters" in study.ask().notes  # a model made this suggestion: the initial design is complete
+    assert "parameters" in study.ask().notes["full"]  # a model made this suggestion: the initial design is complete
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

@@ -328,7 +328,7 @@ class TestRobustness:
         }
         test = torch.cat([x[:2], -x[:2], self.space.random(3, rng=rng)])
         for case, (points, values) in cases.items():
-            surrogate = fit(name, self.space, points, values, priors=priors, outputs=outputs)
+            surrogate = fit(name, self.space, points, values, priors=priors, outputs=outputs.fit)
             mean, variance = surrogate.gp.moments(test.unsqueeze(0))
             assert mean.isfinite().all(), case
             assert (variance.isfinite() & (variance > 0)).all(), case

@@ -61,9 +61,18 @@ class ManifoldKernel(Kernel):  # type: ignore[misc]
         """The length scales between which the kernel is positive definite and useful."""
         return 1e-3, 1e3
 
+    def features(self, x: Tensor) -> Any:
+        """What ``compare`` wants of points (…, n, *point): computed once for points that are used many times."""
+        return x
+
     @abstractmethod
+    def compare(self, x: Any, y: Any) -> Tensor:
+        """The statistic of the features of n and of m points: (…, n, m, number of length scales)."""
+
     def statistic(self, x: Tensor, y: Tensor) -> Tensor:
-        """What is compared: x (…, n, *point), y (…, m, *point) ↦ (…, n, m, number of length scales)."""
+        """What the kernel sees: x (…, n, *point), y (…, m, *point) ↦ (…, n, m, number of length scales)."""
+        features = self.features(x)
+        return self.compare(features, features if y is x else self.features(y))
 
     @abstractmethod
     def correlate(self, statistic: Tensor, lengthscale: Tensor) -> Tensor:

@@ -24,8 +24,10 @@ class _Extrinsic(ManifoldKernel):
     def profile(q: Tensor) -> Tensor:
         """The correlation at (distance / length scale)² = q."""
 
-    def statistic(self, x: Tensor, y: Tensor) -> Tensor:
-        x, y = self.space.embed(x), self.space.embed(y)
+    def features(self, x: Tensor) -> Tensor:
+        return self.space.embed(x)
+
+    def compare(self, x: Tensor, y: Tensor) -> Tensor:
         return squared_distances(x, y).unsqueeze(-1)
 
     def correlate(self, statistic: Tensor, lengthscale: Tensor) -> Tensor:

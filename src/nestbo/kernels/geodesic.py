@@ -32,7 +32,7 @@ class GeodesicGaussian(ManifoldKernel):
         low, _ = super().bounds_of(space)
         return low, 1 / math.sqrt(2 * beta)
 
-    def statistic(self, x: Tensor, y: Tensor) -> Tensor:
+    def compare(self, x: Tensor, y: Tensor) -> Tensor:
         return self.space.pairwise_sq_dist(x, y).unsqueeze(-1)
 
     def correlate(self, statistic: Tensor, lengthscale: Tensor) -> Tensor:
@@ -49,7 +49,7 @@ class GeodesicLaplace(ManifoldKernel):
             raise ArgumentError(f"The geodesic Laplace kernel is valid on a Sphere, got {space}. Use matern12 there.")
         return super().bounds_of(space)
 
-    def statistic(self, x: Tensor, y: Tensor) -> Tensor:
+    def compare(self, x: Tensor, y: Tensor) -> Tensor:
         return self.space.pairwise_dist(x, y).unsqueeze(-1)
 
     def correlate(self, statistic: Tensor, lengthscale: Tensor) -> Tensor:

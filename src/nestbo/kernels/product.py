@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -28,9 +30,11 @@ class ProductKernel(ManifoldKernel):
         medians = torch.cat([part.median_lengthscale for part in parts])
         self._centre(torch.clamp(medians * len(parts) ** 0.5, low, high))
 
-    def statistic(self, x: Tensor, y: Tensor) -> Tensor:
-        pairs = zip(self.parts, self.split(x), self.split(y), strict=True)
-        return torch.cat([part.statistic(a, b) for part, a, b in pairs], -1)
+    def features(self, x: Tensor) -> list[Any]:
+        return [part.features(a) for part, a in zip(self.parts, self.split(x), strict=True)]
+
+    def compare(self, x: list[Any], y: list[Any]) -> Tensor:
+        return torch.cat([part.compare(a, b) for part, a, b in zip(self.parts, x, y, strict=True)], -1)
 
     def correlate(self, statistic: Tensor, lengthscale: Tensor) -> Tensor:
         sizes = [len(part.median_lengthscale) for part in self.parts]

@@ -32,7 +32,7 @@ class _Spectral(ManifoldKernel):
             raise ArgumentError(f"Spectral kernels are those of a Sphere, got {space}. Use matern52 there.")
         return min(0.02, 1 / space.dim), 1e2
 
-    def statistic(self, x: Tensor, y: Tensor) -> Tensor:
+    def compare(self, x: Tensor, y: Tensor) -> Tensor:
         return (x @ y.mT).unsqueeze(-1)
 
     def correlate(self, statistic: Tensor, lengthscale: Tensor) -> Tensor:

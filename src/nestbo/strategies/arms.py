@@ -121,7 +121,7 @@ def record(names: Iterable[str], notes: list[dict[str, Any]], y: list[float]) ->
 
     A success lowers the best value by more than a thousandth of its distance to the median of the first values.
     """
-    counts = {name: (0.0, 0.0) for name in names}
+    counts = dict.fromkeys(names, (0.0, 0.0))
     usual, best = float(np.median(y[:_FIRST])), np.minimum.accumulate(y)
     for k, note in enumerate(notes):
         if k and note.get("arm") in counts:
@@ -146,12 +146,22 @@ def by_success(names: list[str], notes: list[dict[str, Any]], y: list[float], rn
     return int(np.argmax([draw.beta(1 + good, 1 + bad) for good, bad in record(names, notes, y).values()]))
 
 
+def balanced(names: list[str], notes: list[dict[str, Any]], y: list[float], rng: torch.Generator) -> int:
+    """Every other suggestion from an embedded space, which sees all of the objective; the others by success."""
+    wide = [k for k, name in enumerate(names) if EMBEDDED in name]
+    if len(notes) % 2 and wide:
+        return wide[len(notes) // 2 % len(wide)]
+    rest = [name for name in names if EMBEDDED not in name] or names
+    return names.index(rest[by_success(rest, notes, y, rng)])
+
+
 def in_turn(names: list[str], notes: list[dict[str, Any]], y: list[float], rng: torch.Generator) -> int:
     """One after the other."""
     return len(notes) % len(names)
 
 
 CHOICES: dict[str, Callable[[list[str], list[dict[str, Any]], list[float], torch.Generator], int]] = {
+    "balanced": balanced,
     "success": by_success,
     "in-turn": in_turn,
 }

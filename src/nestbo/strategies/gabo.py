@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
 
@@ -152,7 +152,7 @@ class Bayesian(Strategy):
             previous = None if fresh or noted is None else previous_parameters(on_latent, noted)
             return fit_surrogate(on_latent, runs.x, runs.y, runs.rngs, previous=previous, **options)
         assert arm.nesting is not None
-        options |= {"previous": noted, "criterion": CRITERIA[self.criterion]}
+        options |= {"previous": noted, "fresh": fresh, "criterion": CRITERIA[self.criterion]}
         if fresh and Arm(FULL) in self.arms_on(space):
             options["guess"] = arm.nesting.active(_gradients(space, self.model(space, Arm(FULL), runs), runs.x))
         return fit_nested(arm.nesting, on_latent, runs.x, runs.y, runs.rngs, **options)
@@ -238,8 +238,9 @@ class HDGaBO(Bayesian):
 
     latent_dim: Any = "auto"
     arms: tuple[str, ...] = (FULL, "incumbent", "fitted", "embedded")
-    choice: str = "success"
+    choice: str = "balanced"
     exact: bool = True
+    outputs: str = field(default="auto", kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -255,8 +256,8 @@ class HDGaBO(Bayesian):
     @classmethod
     def paper(cls, latent_dim: Any) -> Self:
         """As in the paper: one nested model, geodesic Gaussian kernel, approximate SPD distances, EI, fitted lift."""
-        settings: dict[str, Any] = {"kernel": "geodesic-gaussian", "acquisition": "ei", "priors": False}
-        return cls(latent_dim, ("fitted",), exact=False, **settings)
+        settings: dict[str, Any] = {"kernel": "geodesic-gaussian", "acquisition": "ei", "outputs": "standardise"}
+        return cls(latent_dim, ("fitted",), exact=False, priors=False, **settings)
 
     @classmethod
     def samples(cls) -> list[Self]:

@@ -27,7 +27,9 @@ from nestbo.surrogate.likelihood import (
 
 _NOISE = (1e-6, 1.0)  # the variance of noise relative to that of the signal
 _STARTS = 4
+_CLEARLY = 0.2  # in nats per observation; multimodal functions gain a tenth, steep ones half of one
 _FIT_ITERATIONS = 40
+_WARM_ITERATIONS = 10  # one more evaluation changes little
 _FIT_TOLERANCE = 1e-3
 
 
@@ -69,8 +71,8 @@ def fit_surrogate(
 ) -> Surrogate:
     """Fit length scales, noise, mean and scale to x (runs, n, *point), y (runs, n), n ≥ 1, one generator per run.
 
-    With ``priors`` the fit is maximum a posteriori, else maximum likelihood, best of several starts: ``previous``
-    parameters (runs, scales + 1) where there are any, the prior's median, and random ones. It does not fail: where
+    With ``priors`` the fit is maximum a posteriori, else maximum likelihood, best of several starts: the prior's
+    median and random ones; or a few steps from ``previous`` parameters (runs, scales + 1). It does not fail: where
     nothing finite was found, the prior's median stands in, shortened until the Gram matrix is positive definite, and
     the note says so. ``noise`` is the variance of the noise in y, if it is known; a map of the outputs that is not
     linear has no use for it.
@@ -84,7 +86,7 @@ def fit_surrogate(
         return negative_log_likelihood(kernel, parameters, statistic.unsqueeze(1), z.unsqueeze(1), priors, *known)
 
     data = (statistic, z) if known is None else (statistic, z, known)
-    parameters, value = best_of(loss, box, starts, data)
+    parameters, value = best_of(loss, box, starts, data, warm=previous is not None)
     parameters = shortened(kernel, parameters, statistic)
     gp = condition(kernel, x, z, parameters, priors, known)
     notes = tuple(map(note_of, parameters.tolist(), value.tolist()))
@@ -92,10 +94,10 @@ def fit_surrogate(
 
 
 def steepness(kernel: ManifoldKernel, x: Tensor, y: Tensor, rngs: list[torch.Generator], **options: Any) -> Tensor:
-    """Whether the values of each run are likelier after the bilog map than as they are, (runs,)."""
+    """Whether the values of each run are clearly likelier after the bilog map than as they are, (runs,)."""
     fits = [fit_surrogate(kernel, x, y, rngs, outputs=map_.fit, **options) for map_ in (Standardise, Bilog)]
     plain, bilog = (fit.loss - fit.outputs.log_slope(y).sum(-1) for fit in fits)
-    return bilog < plain
+    return plain - bilog > _CLEARLY * y.shape[-1]
 
 
 def targets(
@@ -110,10 +112,11 @@ def targets(
 
 
 def best_of(
-    loss: Callable[..., Tensor], manifold: Manifold, starts: Tensor, data: tuple[Tensor, ...]
+    loss: Callable[..., Tensor], manifold: Manifold, starts: Tensor, data: tuple[Tensor, ...], *, warm: bool
 ) -> tuple[Tensor, Tensor]:
     """Descend from starts (runs, count, *point) and take the best of each run; the first start if none is finite."""
-    found = lbfgs(loss, manifold, starts, data=data, tolerance=_FIT_TOLERANCE, max_iterations=_FIT_ITERATIONS)
+    iterations = _WARM_ITERATIONS if warm else _FIT_ITERATIONS
+    found = lbfgs(loss, manifold, starts, data=data, tolerance=_FIT_TOLERANCE, max_iterations=iterations)
     value = found.value.nan_to_num(nan=math.inf)
     runs, chosen = torch.arange(len(starts), device=starts.device), value.argmin(1)
     finite = value[runs, chosen].isfinite()
@@ -150,18 +153,16 @@ def parameter_box(kernel: ManifoldKernel, known: bool) -> Box:
 
 
 def _starts(kernel: ManifoldKernel, box: Box, rngs: list[torch.Generator], previous: Tensor | None) -> Tensor:
-    """(runs, starts, parameters): the prior's median first, then the previous fit, then draws from the prior."""
+    """(runs, starts, parameters): the previous fit, or else the prior's median and draws from the prior."""
+    if previous is not None:
+        return box.project(previous.to(rngs[0].device).unsqueeze(1))
     median = median_parameters(kernel)
     size = len(median)
-    count = _STARTS if previous is None else 1
     draws = torch.stack(
-        [torch.randn(count - 1, size, generator=rng, dtype=torch.float64, device=rng.device) for rng in rngs]
+        [torch.randn(_STARTS - 1, size, generator=rng, dtype=torch.float64, device=rng.device) for rng in rngs]
     )
     median = median.to(draws)
-    starts = [median.expand(len(rngs), 1, size), median + draws]
-    if previous is not None:
-        starts.append(previous.to(draws).unsqueeze(1))
-    return box.project(torch.cat(starts, 1))
+    return box.project(torch.cat([median.expand(len(rngs), 1, size), median + draws], 1))
 
 
 def shortened(kernel: ManifoldKernel, parameters: Tensor, statistic: Tensor) -> Tensor:

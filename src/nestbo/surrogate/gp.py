@@ -43,6 +43,7 @@ class GP(Model):  # type: ignore[misc]
         super().__init__()
         self.kernel, self.x, self.z = kernel, x, z
         self.lengthscale, self.mean, self.scale, self.noise = lengthscale, mean, scale, noise
+        self.features = kernel.features(x)
         self.root = gram_root(kernel, x, lengthscale, noise) if root is None else root
         eye = torch.eye(z.shape[-1], dtype=z.dtype, device=z.device)
         self.inverse_root = torch.linalg.solve_triangular(self.root, eye, upper=False)
@@ -58,10 +59,23 @@ class GP(Model):  # type: ignore[misc]
 
     def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance of the function at x (…, *runs, q, *point), each (…, *runs, q)."""
-        cross = self.kernel.correlation(x, self.x, self.lengthscale)
+        runs = self.z.ndim - 1
+        batch = x.shape[: x.ndim - len(self.kernel.space.point_shape)]
+        ahead = tuple(range(max(0, len(batch) - 1 - runs)))
+        within = tuple(range(runs, runs + len(ahead)))
+        # All points of a run in one row: matrix products instead of many products with a vector.
+        rows = x.movedim(ahead, within).flatten(runs, runs + len(ahead))
+        cross = self._cross(rows)
         mean = self.mean.unsqueeze(-1) + (cross @ self.weights.unsqueeze(-1)).squeeze(-1)
         explained = (cross @ self.inverse_root.mT).square().sum(-1)
-        return mean, (self.scale.unsqueeze(-1) * (1 - explained)).clamp(min=_LEAST_VARIANCE)
+        variance = (self.scale.unsqueeze(-1) * (1 - explained)).clamp(min=_LEAST_VARIANCE)
+        shape = (*batch[len(ahead) : -1], *batch[: len(ahead)], batch[-1])
+        return mean.reshape(shape).movedim(within, ahead), variance.reshape(shape).movedim(within, ahead)
+
+    def _cross(self, x: Tensor) -> Tensor:
+        """Correlations (…, q, n) of points x (…, q, *point) with the training points."""
+        statistic = self.kernel.compare(self.kernel.features(x), self.features)
+        return self.kernel.correlate(statistic, self.lengthscale[..., None, None, :])
 
     def posterior(
         self,
@@ -72,20 +86,25 @@ class GP(Model):  # type: ignore[misc]
     ) -> Any:
         """The joint posterior at X (…, *runs, q, size), of the function or of noisy observations of it."""
         x = X.unflatten(-1, self.kernel.space.point_shape)
-        cross = self.kernel.correlation(x, self.x, self.lengthscale)
-        mean = self.mean.unsqueeze(-1) + (cross @ self.weights.unsqueeze(-1)).squeeze(-1)
-        white = cross @ self.inverse_root.mT
-        prior = self.kernel.correlation(x, x, self.lengthscale) if X.shape[-2] > 1 else X.new_ones(1, 1)
-        covariance = self.scale[..., None, None] * (prior - white @ white.mT)
-        if X.shape[-2] == 1:
-            covariance = covariance.clamp(min=_LEAST_VARIANCE)
-        else:
-            covariance = covariance + _LEAST_VARIANCE * torch.eye(X.shape[-2], dtype=X.dtype, device=X.device)
+        mean, covariance = self._joint(x) if X.shape[-2] > 1 else self._single(x)
         if observation_noise:
             covariance = covariance + torch.diag_embed((self.scale * self.noise).unsqueeze(-1).expand(mean.shape))
         # As an operator it is not factorised before someone draws samples.
         posterior = GPyTorchPosterior(MultivariateNormal(mean, to_linear_operator(covariance)))
         return posterior if posterior_transform is None else posterior_transform(posterior)
+
+    def _single(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        mean, variance = self.moments(x)
+        return mean, variance.unsqueeze(-1)
+
+    def _joint(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean (…, q) and covariance (…, q, q)."""
+        cross = self._cross(x)
+        mean = self.mean.unsqueeze(-1) + (cross @ self.weights.unsqueeze(-1)).squeeze(-1)
+        white = cross @ self.inverse_root.mT
+        prior = self.kernel.correlation(x, x, self.lengthscale)
+        least = _LEAST_VARIANCE * torch.eye(mean.shape[-1], dtype=x.dtype, device=x.device)
+        return mean, self.scale[..., None, None] * (prior - white @ white.mT) + least
 
     def leave_one_out(self) -> tuple[Tensor, Tensor]:
         """Mean and variance of each observation predicted from the others (Rasmussen and Williams, eq. 5.12)."""

@@ -39,20 +39,22 @@ def fit_nested(
     outputs: Callable[[Tensor], Outputs] = Standardise.fit,
     priors: bool = True,
     previous: list[dict[str, Any]] | None = None,
+    fresh: bool = False,
     guess: Tensor | None = None,
     noise: float | None = None,
     criterion: Criterion = negative_log_likelihood,
 ) -> Surrogate:
     """Fit basis, length scales, noise, mean and scale to x (runs, n, *point), y (runs, n), one generator per run.
 
-    ``kernel`` is one on the latent space. The search runs over (subspaces) × (log parameters) from several starts: the
-    ``previous`` fit, as the notes of each run have it, and a perturbation of it, or else random subspaces; besides, a
-    ``guess`` of the basis. ``criterion`` is what is minimised.
+    ``kernel`` is one on the latent space. The search runs over (subspaces) × (log parameters): a few steps from the
+    ``previous`` fit, as the notes of each run have it; with ``fresh``, or where there is none, many steps from several
+    starts: it and a perturbation of it, or else random subspaces, and a ``guess``. ``criterion`` is what is minimised.
     """
     transform, z, known = targets(kernel, y, outputs, noise)
     box = parameter_box(kernel, known is not None)
     both = Product(nesting.bases, Euclidean(box.dim))  # the bounds are a penalty: cheaper than following them
     starts = _starts(nesting, kernel, both, rngs, previous, guess)
+    starts = starts[:, :1] if previous is not None and not fresh else starts
 
     def loss(point: Tensor, prepared: Tensor, z: Tensor, *known: Tensor) -> Tensor:
         basis, wanted = both.split(point)
@@ -62,7 +64,7 @@ def fit_nested(
         return loss + _PENALTY * (wanted - parameters).square().sum(-1)
 
     data = (nesting.prepare(x), z) if known is None else (nesting.prepare(x), z, known)
-    point, value = best_of(loss, both, starts, data)
+    point, value = best_of(loss, both, starts, data, warm=previous is not None and not fresh)
     basis, parameters = both.split(point)
     parameters = box.project(parameters)
     mapping = nesting.at(basis)
