@@ -2,8 +2,8 @@
 
     python -m nestbo.experiment ackley sphere:50 hdgabo:latent_dim=5 --latent-dim 5 --trials 10 --budget 255 --out DIR
 
-It needs neither typer nor rich, and runs on a GPU with ``--device cuda``. A trial's projection, initial points and random
-numbers depend on its seed alone, so that all methods of a trial start from the same points.
+It needs neither typer nor rich, and runs on a GPU with ``--device cuda``. A trial's projection, initial points and
+random numbers depend on its seed alone, so that all methods of a trial start from the same points.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -73,7 +74,7 @@ def run(
     *,
     device: str = "cpu",
     limit: float = float("inf"),
-    report: Callable[[str], None] = print,
+    report: Callable[[str], Any] = lambda line: sys.stdout.write(line + "\n"),
 ) -> Progress:
     """Go on until every trial has ``budget`` evaluations or ``limit`` seconds have passed; written as it goes."""
     where, objective = _setting(trials, device)
@@ -196,7 +197,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(str(error))
     best = state.y.amin(1)
     low, middle, high = best.quantile(torch.tensor([0.25, 0.5, 0.75], dtype=best.dtype, device=best.device)).tolist()
-    print(f"{trials.method}: after {state.y.shape[1]} evaluations, median {middle:.4g} ({low:.4g}, {high:.4g})")
+    summary = f"after {state.y.shape[1]} evaluations, median {middle:.4g} ({low:.4g}, {high:.4g})"
+    sys.stdout.write(f"{trials.method}: {summary}\n")
 
 
 if __name__ == "__main__":

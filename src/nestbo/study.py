@@ -17,7 +17,7 @@ from nestbo.manifolds import Manifold, space
 from nestbo.manifolds.base import check_size
 from nestbo.progress import Reporter, reporter
 from nestbo.storage import Store
-from nestbo.strategies import GaBO, Runs, Standing, Strategy, strategy
+from nestbo.strategies import Runs, Standing, Strategy, default_strategy, strategy
 from nestbo.surrogate import Surrogate
 
 Objective = Callable[[Any], Any]
@@ -27,7 +27,8 @@ class Study:
     """An optimisation in progress. Its only state is its history, kept in ``store`` (a path) or in memory.
 
     A suggestion is a function of space, strategy, history and seed: a study that was killed and loaded again goes on as
-    if nothing had happened. ``noise`` is the variance of the noise of values, if it is known.
+    if nothing had happened. ``noise`` is the variance of the noise of values, if it is known. The default strategy is
+    HDGaBO above ten dimensions, GaBO below.
 
     >>> import nestbo as nb
     >>> study = nb.Study(nb.Sphere(2), nb.GaBO(), seed=0)  # store="robot.db" keeps it in a file
@@ -51,7 +52,7 @@ class Study:
     ) -> None:
         _check_settings(space, strategy, seed, direction, noise)
         _check_path(store)
-        self.space, self.strategy = space, strategy or GaBO()
+        self.space, self.strategy = space, strategy or default_strategy(space)
         self.strategy.check(space)
         self.seed, self.direction, self.noise = seed, direction, noise
         self._store = Store(store, space.point_shape)

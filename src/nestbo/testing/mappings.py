@@ -28,9 +28,11 @@ def points_stay_on_their_manifolds(mapping: NestedMapping, rng: torch.Generator)
 def batches_agree_with_single_points(mapping: NestedMapping, rng: torch.Generator) -> None:
     """A batch gives what its elements give one by one."""
     z, x = mapping.latent.random(3, rng=rng), mapping.ambient.random(3, rng=rng)
-    for operation, points in ((mapping.lift, z), (mapping.project, x)):
-        each = torch.stack([operation(point) for point in points])
-        close(operation(points), each, f"{mapping}: {operation.__name__} of a batch differs from its elements", 1e-12)
+    for operation, *points in ((mapping.lift, z), (mapping.project, x), (mapping.lift_near, z, x)):
+        each = torch.stack([operation(*single) for single in zip(*points, strict=True)])
+        close(operation(*points), each, f"{mapping}: {operation.__name__} of a batch differs from its elements", 1e-10)
+    shared = torch.stack([mapping.lift_near(point, x[0]) for point in z])
+    close(mapping.lift_near(z, x[:1]), shared, f"{mapping}: lift_near does not share one point among a batch", 1e-10)
 
 
 def projection_is_smooth(mapping: NestedMapping, rng: torch.Generator) -> None:
@@ -53,10 +55,25 @@ def fitting_the_lift_helps(mapping: NestedMapping, rng: torch.Generator) -> None
     require(after <= before + 1e-9, f"{mapping}: the fitted lift reconstructs worse ({after:.6g} after {before:.6g})")
 
 
+def lifts_near_a_point_resemble_it(mapping: NestedMapping, rng: torch.Generator) -> None:
+    """lift_near(z, x) projects to z, lies within the bounds, depends on x, and is x where x has this very form."""
+    z, x = mapping.latent.random(20, rng=rng), mapping.ambient.random(20, rng=rng)
+    near = mapping.lift_near(z, x)
+    require(near.shape == x.shape, f"{mapping}: points lifted near others have the wrong shape")
+    close(mapping.project(near), z, f"{mapping}: project(lift_near(z, x)) ≠ z", 1e-10)
+    mapping.ambient.check(near, 1e-10)
+    for there in (near, mapping.lift(z)):
+        close(mapping.lift_near(z, there), there, f"{mapping}: lift_near(project(x), x) ≠ x for a lifted x", 1e-8)
+    if mapping.latent.dim < mapping.ambient.dim:
+        apart = (mapping.lift_near(z, x.roll(1, 0)) - near).flatten(1).abs().amax(1)
+        require(apart > 1e-8, f"{mapping}: lift_near does not look at x")
+
+
 MAPPING_LAWS: tuple[Callable[[NestedMapping, torch.Generator], None], ...] = (
     projection_undoes_the_lift,
     points_stay_on_their_manifolds,
     batches_agree_with_single_points,
     projection_is_smooth,
     fitting_the_lift_helps,
+    lifts_near_a_point_resemble_it,
 )
