@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from nestbo import SPD, ArgumentError, ShapeError, Sphere, linalg
-from nestbo.nested import MAPPINGS, Identity, NestedLogSPD, NestedSPD, NestedSphere
+from nestbo import SPD, ArgumentError, Box, Product, ShapeError, Sphere, linalg
+from nestbo.nested import MAPPINGS, Identity, NestedLogSPD, NestedProduct, NestedSPD, NestedSphere, Nesting
 from nestbo.testing import MAPPING_LAWS
 
 BOUNDED = SPD(5, eigenvalues=(1e-3, 5))
@@ -21,6 +21,13 @@ PAIRS = [
     (NestedSPD, SPD(6, metric="log-euclidean"), SPD(3, metric="log-euclidean")),
     (NestedLogSPD, SPD(5, metric="log-euclidean"), SPD(2, metric="log-euclidean")),
     (NestedLogSPD, SPD(3, metric="log-euclidean"), SPD(3, metric="log-euclidean")),
+    (
+        NestedLogSPD,
+        SPD(4, metric="log-euclidean", eigenvalues=(0.5, 2)),
+        SPD(2, metric="log-euclidean", eigenvalues=(0.5, 2)),
+    ),
+    (NestedProduct, Product(Sphere(6), BOUNDED), Product(Sphere(2), SPD(2, eigenvalues=(1e-3, 5)))),
+    (NestedProduct, Product(Sphere(4), SPD(3), Box(0, 1)), Product(Sphere(4), SPD(2), Box(0, 1))),
     (Identity, Sphere(3), Sphere(3)),
     (Identity, SPD(2), SPD(2)),
 ]
@@ -102,6 +109,108 @@ def test_nested_matrices_are_differentiable_in_the_basis(rng):
     x = SPD(4).random(3, rng=rng)
     basis = NestedSPD.random(SPD(4), SPD(2), rng).basis.requires_grad_()
     assert torch.autograd.gradcheck(lambda w: NestedSPD(w, SPD(4)).project(x), basis)
+
+
+RUNS = 3
+EACH = [pair for pair in PAIRS if pair[0] is not Identity]
+
+
+def at(family, basis, ambient, latent):
+    """The mapping, or one mapping per run, with this basis."""
+    return Nesting(ambient, latent).at(basis) if family is NestedProduct else family.at(basis, ambient)
+
+
+@pytest.mark.parametrize(("family", "ambient", "latent"), EACH, ids=repr)
+class TestRuns:
+    """One mapping per run: basis (runs, …), points (…, runs, q, *point)."""
+
+    def mappings(self, family, ambient, latent, rng):
+        single = [family.random(ambient, latent, rng) for _ in range(RUNS)]
+        return single, at(family, torch.stack([m.basis for m in single]), ambient, latent)
+
+    def agree(self, together, single, operation, *points, atol=1e-10):
+        each = [getattr(m, operation)(*(p[:, k] for p in points)) for k, m in enumerate(single)]
+        torch.testing.assert_close(getattr(together, operation)(*points), torch.stack(each, 1), rtol=0, atol=atol)
+
+    def test_operations_are_those_of_the_single_mappings(self, family, ambient, latent, rng):
+        single, together = self.mappings(family, ambient, latent, rng)
+        x, z = ambient.random(2, RUNS, 4, rng=rng), latent.random(2, RUNS, 4, rng=rng)
+        shared = ambient.random(2, RUNS, 1, rng=rng)
+        self.agree(together, single, "project", x)
+        self.agree(together, single, "lift", z)
+        self.agree(together, single, "lift_near", z, x)
+        self.agree(together, single, "lift_near", z, shared)
+
+    def test_fitted_lifts_are_those_of_the_single_mappings(self, family, ambient, latent, rng):
+        single, together = self.mappings(family, ambient, latent, rng)
+        x, z = ambient.random(RUNS, 8, rng=rng), latent.random(2, RUNS, 4, rng=rng)
+        fitted = [m.fit_lift(points) for m, points in zip(single, x, strict=True)]
+        self.agree(together.fit_lift(x), fitted, "lift", z, atol=1e-5)
+
+
+class TestNestedProduct:
+    def test_each_factor_is_mapped_by_itself(self, rng):
+        sphere, spd = NestedSphere.random(Sphere(6), Sphere(2), rng), NestedSPD.random(SPD(4), SPD(2), rng)
+        both = NestedProduct((sphere, spd))
+        a, b = Sphere(6).random(5, rng=rng), SPD(4).random(5, rng=rng)
+        x = both.ambient.join([a, b])
+        found = both.latent.split(both.project(x))
+        torch.testing.assert_close(found, (sphere.project(a), spd.project(b)))
+        z, near = both.project(x.flip(0)), both.ambient.split(both.lift_near(both.project(x.flip(0)), x))
+        u, v = both.latent.split(z)
+        torch.testing.assert_close(near, (sphere.lift_near(u, a), spd.lift_near(v, b)))
+        fitted = both.ambient.split(both.fit_lift(x).lift(z))
+        torch.testing.assert_close(fitted, (sphere.fit_lift(a).lift(u), spd.fit_lift(b).lift(v)), rtol=0, atol=1e-6)
+
+    def test_the_basis_is_packed_and_unpacked(self, rng):
+        mapping = NestedProduct.random(
+            Product(Sphere(4), Box(0, 1), SPD(3)), Product(Sphere(1), Box(0, 1), SPD(2)), rng
+        )
+        sphere, _, spd = mapping.mappings
+        torch.testing.assert_close(mapping.basis, torch.cat([sphere.basis.flatten(), spd.basis.flatten()]))
+        again = Nesting(mapping.ambient, mapping.latent).at(mapping.basis)
+        x = mapping.ambient.random(4, rng=rng)
+        torch.testing.assert_close(again.project(x), mapping.project(x))
+        torch.testing.assert_close(again.basis, mapping.basis)
+
+    def test_identities_leave_their_factor_whole(self, rng):
+        space = Product(Sphere(5), SPD(3), Box(0, [1, 2]))
+        mapping = NestedProduct((NestedSphere.random(Sphere(5), Sphere(1), rng), *map(Identity, space.factors[1:])))
+        x, z = space.random(6, rng=rng), mapping.latent.random(6, rng=rng)
+        assert torch.equal(mapping.project(x)[:, 2:], x[:, 6:])
+        for lifted in (mapping.lift(z), mapping.lift_near(z, x), mapping.fit_lift(x).lift(z)):
+            assert torch.equal(lifted[:, 6:], z[:, 2:])
+
+    def test_only_identities_have_an_empty_basis(self, rng):
+        mapping = NestedProduct((Identity(Sphere(2)), Identity(SPD(2))))
+        x = mapping.ambient.random(3, rng=rng)
+        assert mapping.basis.shape == (0,)
+        assert torch.equal(mapping.lift(mapping.project(x)), x)
+
+    @pytest.mark.xfail(strict=True, raises=IndexError, reason="the basis of an inner product is flat already")
+    def test_products_nest_in_products(self, rng):
+        inner = Product(Sphere(4), SPD(3))
+        nesting = Nesting(Product(inner, Sphere(5)), Product(Product(Sphere(2), SPD(3)), Sphere(2)))
+        basis = nesting.bases.random(rng=rng)
+        torch.testing.assert_close(nesting.at(basis).basis, basis)
+        several = nesting.bases.random(2, rng=rng)
+        torch.testing.assert_close(nesting.at(several).basis, several)
+
+    def test_what_is_no_mapping_is_refused(self):
+        with pytest.raises(ArgumentError, match=r"one mapping per factor, got Sphere\(2\)"):
+            NestedProduct((Identity(Sphere(2)), Sphere(2)))
+        with pytest.raises(ArgumentError, match="one mapping per factor, got none"):
+            NestedProduct(())
+
+    def test_a_packed_basis_alone_does_not_say_its_shape(self):
+        with pytest.raises(ArgumentError, match=r"Use Nesting\(ambient, latent\).at\(basis\)"):
+            NestedProduct.at(torch.zeros(4), Product(Sphere(3)))
+
+    def test_other_factors_are_refused(self, rng):
+        with pytest.raises(ArgumentError, match="as many factors"):
+            NestedProduct.random(Product(Sphere(3), SPD(3)), Product(Sphere(2)), rng)
+        with pytest.raises(ArgumentError, match="Spaces that nest are sphere, spd, product"):
+            NestedProduct.random(Product(Sphere(3), Box(0, 2)), Product(Sphere(2), Box(0, 1)), rng)
 
 
 class TestMistakes:

@@ -65,8 +65,8 @@ def lifts_near_a_point_resemble_it(mapping: NestedMapping, rng: torch.Generator)
     for there in (near, mapping.lift(z)):
         close(mapping.lift_near(z, there), there, f"{mapping}: lift_near(project(x), x) ≠ x for a lifted x", 1e-8)
     if mapping.latent.dim < mapping.ambient.dim:
-        apart = (mapping.lift_near(z, x.roll(1, 0)) - near).flatten(1).abs().amax(1)
-        require(apart > 1e-8, f"{mapping}: lift_near does not look at x")
+        apart = (mapping.lift_near(z, x.roll(1, 0)) - near).abs().max()
+        require(apart > 1e-3, f"{mapping}: lift_near does not look at x")
 
 
 MAPPING_LAWS: tuple[Callable[[NestedMapping, torch.Generator], None], ...] = (
