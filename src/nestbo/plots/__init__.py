@@ -12,9 +12,13 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from nestbo.errors import ArgumentError
+from nestbo.plots.arms import arms
 from nestbo.plots.convergence import convergence
+from nestbo.plots.latent import latent
 from nestbo.plots.predictions import predictions
+from nestbo.plots.reconstruction import reconstruction
 from nestbo.plots.style import STYLE
+from nestbo.plots.subspace import subspace
 from nestbo.plots.summary import summarise
 from nestbo.plots.surrogate import surrogate
 from nestbo.plots.view import Study
@@ -23,6 +27,10 @@ DRAWINGS: dict[str, Callable[[Study], Figure]] = {
     "convergence": convergence,
     "surrogate": surrogate,
     "predictions": predictions,
+    "latent": latent,
+    "subspace": subspace,
+    "reconstruction": reconstruction,
+    "arms": arms,
 }
 
 

@@ -62,4 +62,4 @@ def _ring(axes: Any, view: View, around: Array, mean: Array) -> None:
     axes.scatter(*view.points(view.failed).T.numpy(), **FAILED)
     axes.scatter(*view.best.x.numpy(), **BEST)
     axes.set(xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal", xticks=[-1, 0, 1], yticks=[-1, 0, 1])
-    axes.set(xlabel="x₁", ylabel="x₂")
+    axes.set(xlabel=f"{view.letter}₁", ylabel=f"{view.letter}₂")

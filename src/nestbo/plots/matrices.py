@@ -99,7 +99,8 @@ def _cone(axes: Any, view: View, colours: ScalarMappable) -> None:
         axes.scatter(*cone(view.points(view.failed).numpy()), label="failed", depthshade=False, **FAILED)
     best = cone(view.best.x.numpy()[None])
     axes.scatter(*best, label=f"best: {number(view.best.value)}", depthshade=False, **BEST)
-    axes.set(xlabel="(x₁₁ − x₂₂)/2", ylabel="x₁₂", zlabel="(x₁₁ + x₂₂)/2")
+    x = view.letter
+    axes.set(xlabel=f"({x}₁₁ − {x}₂₂)/2", ylabel=f"{x}₁₂", zlabel=f"({x}₁₁ + {x}₂₂)/2")
     axes.set_title("In the cone of positive definite matrices")
     axes.tick_params(labelsize=8, pad=0)
     axes.set_box_aspect(None, zoom=0.86)

@@ -30,7 +30,7 @@ def hemispheres(view: View) -> Figure:
     colours = scale(view, *means)
     panels = made.subplots(1, 2)
     for axes, frame, mean in zip(panels, (front, back), means, strict=True):
-        _map(axes, frame)
+        _map(axes, frame, view.letter)
         if len(mean):
             shade(axes, *_grid(), mean.reshape(_RINGS, _SPOKES), colours)
         _evaluations(axes, view, frame, colours)
@@ -72,21 +72,21 @@ def project(x: Array, frame: Array) -> tuple[Array, NDArray[np.bool_]]:
     return local[:, :2] / np.where(length > 0, length, 1) * radius, local[:, 2] >= 0
 
 
-def _map(axes: Any, frame: Array) -> None:
+def _map(axes: Any, frame: Array, letter: str) -> None:
     """The rim and the names of the axes around it."""
     turn = np.linspace(0, 2 * np.pi, 181)
     axes.plot(np.cos(turn), np.sin(turn), color=INK, linewidth=0.9, zorder=3)
     for x, y, axis in ((1, 0, frame[0]), (-1, 0, -frame[0]), (0, 1, frame[1]), (0, -1, -frame[1])):
         axes.plot([x, 1.03 * x], [y, 1.03 * y], color=INK, linewidth=0.9, zorder=3)
-        axes.text(1.11 * x, 1.11 * y, _name(axis), ha="center", va="center", fontsize=9)
-    axes.text(0, -1.3, f"around {_name(frame[2])}", ha="center", va="center")
+        axes.text(1.11 * x, 1.11 * y, _name(axis, letter), ha="center", va="center", fontsize=9)
+    axes.text(0, -1.3, f"around {_name(frame[2], letter)}", ha="center", va="center")
     axes.set(xlim=(-1.22, 1.22), ylim=(-1.38, 1.22), aspect="equal")
     axes.set_axis_off()
 
 
-def _name(axis: Array) -> str:
+def _name(axis: Array, letter: str) -> str:
     k = int(np.abs(axis).argmax())
-    return f"{'+' if axis[k] > 0 else '−'}x{_DIGITS[k]}"
+    return f"{'+' if axis[k] > 0 else '−'}{letter}{_DIGITS[k]}"
 
 
 def _evaluations(axes: Any, view: View, frame: Array, colours: ScalarMappable) -> None:

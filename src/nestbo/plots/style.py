@@ -16,6 +16,7 @@ from nestbo.plots.view import Array, View
 
 # Okabe and Ito's palette.
 BLUE, ORANGE, GREEN, RED, GREY, INK = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#8A8A8A", "#333333"
+PALE = "#7FB7D9"  # a lighter blue
 
 STYLE: dict[str, Any] = {
     "figure.dpi": 110,

@@ -17,7 +17,7 @@ def summarise(study: Study) -> dict[str, Any]:
     """What a study has found, as numbers, texts and lists that ``json`` can write.
 
     ``values`` and ``best_so_far`` have an entry per finished trial, None where there is no number; ``leave_one_out``
-    is None without a model or with fewer than three values.
+    is None without a model or with fewer than three values; ``arms`` is empty unless several compete.
     """
     view = View(study)
     best = view.best if view.told else None
@@ -32,7 +32,14 @@ def summarise(study: Study) -> dict[str, Any]:
         "best": None if best is None else {"index": best.index, "value": best.value, "x": best.x.tolist()},
         "times": _times(study),
         "leave_one_out": leave_one_out(view),
+        "arms": _arms(study),
     }
+
+
+def _arms(study: Study) -> list[dict[str, Any]]:
+    """How the arms are doing, if there are several."""
+    names, standings = ("arm", "suggestions", "share", "score"), study.standings()
+    return [{name: getattr(s, name) for name in names} for s in standings] if len(standings) > 1 else []
 
 
 def _times(study: Study) -> dict[str, float] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from matplotlib.figure import Figure
 
 from nestbo.manifolds import SPD, Manifold, Sphere
@@ -12,20 +14,21 @@ from nestbo.plots.sphere import hemispheres
 from nestbo.plots.style import words
 from nestbo.plots.view import Study, View
 
+_WHOLE: tuple[tuple[type[Manifold], int, Callable[[View], Figure]], ...] = (
+    (Sphere, 1, circle),
+    (Sphere, 2, hemispheres),
+    (SPD, 2, matrices),
+)
+
 
 def surrogate(study: Study) -> Figure:
     """What the model believes: on S^1 against the angle, on S^2 as a map, on SPD(2) by ellipses, or along geodesics."""
     view = View(study)
     if not view.told:
         return words(view.title, view.nothing)
-    if _is(view.space, Sphere, 1):
-        return circle(view)
-    if _is(view.space, Sphere, 2):
-        return hemispheres(view)
-    if _is(view.space, SPD, 2):
-        return matrices(view)
-    return geodesics(view)
+    return (picture(view.space) or geodesics)(view)
 
 
-def _is(space: Manifold, family: type[Manifold], n: int) -> bool:
-    return isinstance(space, family) and getattr(space, "n", None) == n
+def picture(space: Manifold) -> Callable[[View], Figure] | None:
+    """What draws all of a space, where it is small enough."""
+    return next((draw for family, n, draw in _WHOLE if isinstance(space, family) and getattr(space, "n", 0) == n), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -32,13 +32,18 @@ class Study(Protocol):
     @property
     def times(self) -> Mapping[int, tuple[float | None, float | None]]: ...
     def models(self) -> Mapping[str, Any]: ...
+    def standings(self) -> Sequence[Any]: ...
 
 
 class View:
-    """A study at one moment, in the objective's own units and direction."""
+    """A study at one moment, in the objective's own units and direction.
 
-    def __init__(self, study: Study) -> None:
+    ``where`` is what titles call the space, ``letter`` what labels call its points.
+    """
+
+    def __init__(self, study: Study, where: str = "", letter: str = "x") -> None:
         self.study, self.space = study, study.space
+        self.where, self.letter = where or str(study.space), letter
         self.sign = 1.0 if study.direction == "minimize" else -1.0
         self.history = study.history
         self.finished = self.history.finished
@@ -64,10 +69,26 @@ class View:
             curve.append(min(known, key=lambda value: self.sign * value) if known else None)
         return curve
 
+    @property
+    def places(self) -> dict[int, int]:
+        """For the index of each finished trial, the how manieth it is."""
+        return {trial.index: k for k, trial in enumerate(self.finished, 1)}
+
+    @property
+    def improved(self) -> list[Trial]:
+        """The told trials that were better than all before them."""
+        bests = [None, *self.best_so_far]
+        return [t for t, before, after in zip(self.finished, bests, bests[1:], strict=False) if before != after]
+
     @cached_property
+    def models(self) -> Mapping[str, Any]:
+        """The surrogates by name, the leading one first."""
+        return self.study.models() if self.told else {}
+
+    @property
     def model(self) -> Any:
         """The leading surrogate, or None."""
-        return next(iter(self.study.models().values()), None) if self.told else None
+        return next(iter(self.models.values()), None)
 
     def points(self, trials: list[Trial]) -> Tensor:
         """Points (n, *point), also of none."""
@@ -85,7 +106,7 @@ class View:
         counts = [f"{len(self.finished)} evaluation{'s' * (len(self.finished) != 1)}"]
         counts += [f"{len(self.failed)} failed"] * bool(self.failed)
         counts += [f"{len(self.history.pending)} pending"] * bool(self.history.pending)
-        return f"{self.study.strategy} on {self.space}: {', '.join(counts)}"
+        return f"{self.study.strategy} on {self.where}: {', '.join(counts)}"
 
     @property
     def nothing(self) -> str:

@@ -1,0 +1,50 @@
+"""What pictures read of a nested model: its factors, and its fits along the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nestbo.plots.view import View
+
+
+def nested_models(view: View) -> dict[str, Any]:
+    """The models that live on a space nested in the study's own, the leading one first."""
+    return {name: model for name, model in view.models.items() if model.mapping.latent != model.mapping.ambient}
+
+
+def unnested(view: View) -> str:
+    """Why there is no nested model to draw."""
+    return view.nothing if not view.told else f"{view.study.strategy} learns no nested space on {view.space}."
+
+
+def factors(mapping: Any) -> list[Any]:
+    """The mappings that have a basis: those of the factors of a product, else the mapping itself."""
+    return [part for part in getattr(mapping, "mappings", (mapping,)) if hasattr(part, "basis")]
+
+
+def fits(view: View, name: str) -> Iterator[tuple[int, list[Tensor]]]:
+    """The bases of a model, one per factor, with the place in the run of the trial whose notes hold them."""
+    shapes = [part.basis.shape[-2:] for part in factors(view.models[name].mapping)]
+    for place, trial in enumerate(view.finished, 1):
+        basis = trial.notes.get(name, {}).get("basis")
+        if basis is not None:
+            packed = (
+                torch.tensor(basis, dtype=torch.float64).flatten().split([rows * columns for rows, columns in shapes])
+            )
+            yield place, [part.reshape(shape) for part, shape in zip(packed, shapes, strict=True)]
+
+
+def refitted(mapping: Any, bases: list[Tensor], x: Tensor) -> Any:
+    """The mapping with other bases, one per factor, and the lift nearest to points x (1, n, *point)."""
+    rest = iter(bases)
+
+    def at(part: Any) -> Any:
+        return type(part).at(next(rest).unsqueeze(0), part.ambient) if hasattr(part, "basis") else part
+
+    product = hasattr(mapping, "mappings")
+    other = type(mapping)(tuple(map(at, mapping.mappings))) if product else at(mapping)
+    return other.fit_lift(x)

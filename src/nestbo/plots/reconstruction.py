@@ -1,0 +1,72 @@
+"""What the nested space leaves out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from nestbo.plots.nesting import fits, nested_models, refitted, unnested
+from nestbo.plots.style import BLUE, EVALUATED, GREY, INK, ORANGE, figure, legend, words
+from nestbo.plots.view import Array, Study, View
+
+_FITS = 20  # along the run: each costs a fit of its lift
+
+
+def reconstruction(study: Study) -> Figure:
+    """How far the evaluated points are from the lifted nested space, seen now and as it was learned."""
+    view = View(study)
+    models = nested_models(view)
+    if not models:
+        return words(view.title, unnested(view))
+    name, model = next(iter(models.items()))
+    made = figure(f"{view.title}; model {name}", 8.6, 4.4)
+    axes = made.add_subplot()
+    x = view.points(list(view.finished)).unsqueeze(0)
+    _points(axes, view, name, errors(model.mapping.fit_lift(x), x))
+    _along(axes, view, name)
+    axes.axhline(view.space.typical_distance, color=GREY, linewidth=1.2, linestyle=":", label="two random points")
+    axes.set(xlabel="evaluation", ylabel="distance of x and lift(project(x))", xlim=(0, len(view.finished) + 1))
+    axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    legend(made, axes)
+    return made
+
+
+def errors(mapping: Any, x: Any) -> Array:
+    """The distance of points x (1, n, *point) from their reconstructions, (n,)."""
+    return np.asarray(mapping.ambient.dist(x, mapping.lift(mapping.project(x)))[0].numpy())
+
+
+def _points(axes: Any, view: View, name: str, away: Array) -> None:
+    """Each evaluated point, by the last fit."""
+    names = [str(trial.notes.get("arm", "")) for trial in view.finished]
+    inside = np.array([arm.startswith(f"{name}:") for arm in names])
+    start = np.array([not arm for arm in names])
+    place = np.arange(1, len(away) + 1)
+    groups = (
+        (start, GREY, "o", "start"),
+        (inside, BLUE, "o", "suggested in the nested space"),
+        (~inside & ~start, ORANGE, "s", "suggested elsewhere"),
+    )
+    for chosen, colour, marker, label in groups:
+        if chosen.any():
+            axes.scatter(place[chosen], away[chosen], color=colour, marker=marker, label=label, **EVALUATED)
+
+
+def _along(axes: Any, view: View, name: str) -> None:
+    """Root mean squares over the points known at a fit, with its basis and the lift nearest to them."""
+    found = [(place, bases) for place, bases in fits(view, name) if place > 1]
+    found = [found[k] for k in np.unique(np.linspace(0, len(found) - 1, _FITS).astype(int))] if found else []
+    x, means = view.points(list(view.finished)).unsqueeze(0), []
+    with torch.no_grad():
+        for place, bases in found:
+            known = x[:, : place - 1]
+            away = errors(refitted(view.models[name].mapping, bases, known), known)
+            means.append(float(np.sqrt(np.mean(away**2))))
+    if means:
+        label = "root mean square at the time"
+        axes.plot([place for place, _ in found], means, color=INK, linewidth=1.6, label=label)
