@@ -122,3 +122,89 @@ def test_round_trip_of_every_fitted_lift(rng):
         z = nb.Sphere(5).random(20, rng=rng)
         assert torch.allclose(mapping.project(mapping.lift(z)), z, atol=1e-13)
         nb.Sphere(50).check(mapping.lift(z), 1e-12)
+
+
+def test_the_fitted_lift_is_best_of_few_data_too(rng):
+    """One point is reconstructed exactly where s ≥ 0.1; points in the span of W need no offset."""
+    sphere = nb.Sphere(LARGE)
+    mapping = NestedSphere.random(sphere, nb.Sphere(SMALL), rng)
+    x = mapping.lift_near(nb.Sphere(SMALL).random(1, rng=rng), sphere.random(1, rng=rng))
+    assert loss(mapping.fit_lift(x), x) < 1e-20
+    inside = mapping.lift(nb.Sphere(SMALL).random(5, rng=rng))
+    assert mapping.fit_lift(inside).offset.norm() < 1e-7
+
+
+class TestLiftNear:
+    """The nearest point of the fibre {s W z + h} to x, where there is one with s ≥ 0.1."""
+
+    @pytest.fixture
+    def mapping(self, rng):
+        return NestedSphere.random(nb.Sphere(LARGE), nb.Sphere(SMALL), rng)
+
+    def scale(self, mapping, x):
+        return (x @ mapping.basis).norm(dim=-1)
+
+    def test_a_point_is_its_own_lift(self, mapping, rng):
+        x = nb.Sphere(LARGE).random(200, rng=rng)
+        x = x[self.scale(mapping, x) >= 0.1]
+        torch.testing.assert_close(mapping.lift_near(mapping.project(x), x), x, rtol=0, atol=1e-12)
+
+    def test_one_with_a_small_scale_moves_to_that_of_a_tenth(self, mapping, rng):
+        """The offset keeps its direction."""
+        h = mapping._outside(nb.Sphere(LARGE).random(20, rng=rng))
+        h = h / h.norm(dim=-1, keepdim=True)
+        z = nb.Sphere(SMALL).random(20, rng=rng)
+        x = 0.02 * z @ mapping.basis.mT + math.sqrt(1 - 0.02**2) * h
+        expected = 0.1 * z @ mapping.basis.mT + math.sqrt(0.99) * h
+        torch.testing.assert_close(mapping.lift_near(z, x), expected, rtol=0, atol=1e-12)
+
+    def test_nothing_in_the_fibre_is_nearer(self, mapping, rng):
+        """Neither random points of it nor those close by."""
+        sphere = nb.Sphere(LARGE)
+        x, z = sphere.random(200, rng=rng), nb.Sphere(SMALL).random(200, rng=rng)
+        near = mapping.lift_near(z, x)
+        free = self.scale(mapping, near) > 0.1 + 1e-9
+        assert 20 < free.sum() < 180
+        x, z, near = x[free], z[free], near[free]
+        least = sphere.dist(x, near)
+        for size in (10.0, 0.3, 0.01):
+            h = mapping._outside(near + size * torch.randn(50, *near.shape, generator=rng, dtype=torch.float64))
+            s = (
+                self.scale(mapping, near)
+                * (min(size, 1) * torch.randn(50, 1, generator=rng, dtype=torch.float64)).exp()
+            )
+            other = sphere.project(s.unsqueeze(-1) * (z @ mapping.basis.mT) + h)
+            torch.testing.assert_close(mapping.project(other), z.expand(50, *z.shape), rtol=0, atol=1e-8)
+            assert (sphere.dist(x, other) >= least - 1e-12).all()
+
+    def test_from_the_far_half_the_scale_is_a_tenth(self, mapping, rng):
+        x = nb.Sphere(LARGE).random(50, rng=rng)
+        near = mapping.lift_near(-mapping.project(x), x)
+        torch.testing.assert_close(self.scale(mapping, near), torch.full((50,), 0.1, dtype=torch.float64))
+        assert torch.allclose(
+            torch.cosine_similarity(mapping._outside(near), mapping._outside(x)), torch.ones(()).double()
+        )
+
+    def test_near_a_point_in_the_span_lies_the_span(self, mapping, rng):
+        z, other = nb.Sphere(SMALL).random(2, 20, rng=rng)
+        flat = mapping.lift(z)
+        for x in (mapping.lift(other), flat, -flat):
+            torch.testing.assert_close(mapping.lift_near(z, x), flat, rtol=0, atol=1e-12)
+
+    def test_a_point_without_a_projection_does_no_harm(self, mapping, rng):
+        """x ⟂ span W."""
+        x = nb.Sphere(LARGE).project(mapping._outside(nb.Sphere(LARGE).random(5, rng=rng)))
+        z = nb.Sphere(SMALL).random(5, rng=rng)
+        near = mapping.lift_near(z, x)
+        nb.Sphere(LARGE).check(near, 1e-12)
+        torch.testing.assert_close(mapping.project(near), z, rtol=0, atol=1e-12)
+
+    def test_the_offset_of_the_mapping_does_not_matter(self, mapping, rng):
+        x, z = nb.Sphere(LARGE).random(5, rng=rng), nb.Sphere(SMALL).random(5, rng=rng)
+        assert torch.equal(mapping.fit_lift(x).lift_near(z, x), mapping.lift_near(z, x))
+
+    def test_in_as_many_dimensions_only_the_basis_changes(self, rng):
+        sphere = nb.Sphere(SMALL)
+        mapping = NestedSphere.random(sphere, sphere, rng)
+        x, z = sphere.random(5, rng=rng), sphere.random(5, rng=rng)
+        torch.testing.assert_close(mapping.lift_near(z, x), z @ mapping.basis.mT)
