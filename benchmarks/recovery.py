@@ -131,7 +131,7 @@ def figure(found):
             axis.set(xscale="log", title=title(space, d), xlabel="observations", ylim=(0, 1.02))
         axes[0].set_ylabel("alignment")
         page.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(METHODS))
-        page.savefig(PAGE.parent / "images" / "recovery.png", dpi=150)
+        page.savefig(PAGE.parent / "pictures" / "recovery.png", dpi=150)
 
 
 def main():

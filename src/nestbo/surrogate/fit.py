@@ -27,6 +27,7 @@ from nestbo.surrogate.likelihood import (
 
 _NOISE = (1e-6, 1.0)  # the variance of noise relative to that of the signal
 _STARTS = 4
+_FIT_POINTS = 500
 _CLEARLY = 0.2  # in nats per observation; multimodal functions gain a tenth, steep ones half of one
 _FIT_ITERATIONS = 40
 _WARM_ITERATIONS = 10  # one more evaluation changes little
@@ -80,21 +81,25 @@ def fit_surrogate(
     transform, z, known = targets(kernel, y, outputs, noise)
     box = parameter_box(kernel, known is not None)
     starts = _starts(kernel, box, rngs, previous)
-    statistic = kernel.statistic(x, x)
+    seen, values = representative(x, z)
+    statistic = kernel.statistic(seen, seen)
 
     def loss(parameters: Tensor, statistic: Tensor, z: Tensor, *known: Tensor) -> Tensor:
         return negative_log_likelihood(kernel, parameters, statistic.unsqueeze(1), z.unsqueeze(1), priors, *known)
 
-    data = (statistic, z) if known is None else (statistic, z, known)
+    data = (statistic, values) if known is None else (statistic, values, known)
     parameters, value = best_of(loss, box, starts, data, warm=previous is not None)
-    parameters = shortened(kernel, parameters, statistic)
+    parameters = shortened(kernel, parameters, x)
     gp = condition(kernel, x, z, parameters, priors, known)
-    notes = tuple(map(note_of, parameters.tolist(), value.tolist()))
+    notes = tuple(
+        note_of(p, v, values.shape[1], y.shape[1]) for p, v in zip(parameters.tolist(), value.tolist(), strict=True)
+    )
     return Surrogate(gp, transform, Identity(kernel.space), notes, value)
 
 
 def steepness(kernel: ManifoldKernel, x: Tensor, y: Tensor, rngs: list[torch.Generator], **options: Any) -> Tensor:
     """Whether the values of each run are clearly likelier after the bilog map than as they are, (runs,)."""
+    x, y = representative(x, y)
     fits = [fit_surrogate(kernel, x, y, rngs, outputs=map_.fit, **options) for map_ in (Standardise, Bilog)]
     plain, bilog = (fit.loss - fit.outputs.log_slope(y).sum(-1) for fit in fits)
     return plain - bilog > _CLEARLY * y.shape[-1]
@@ -111,6 +116,18 @@ def targets(
     return transform, transform.forward(y), known
 
 
+def representative(x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+    """The points and values that a fit looks at: all, or of very many the best and an even choice of the others."""
+    if z.shape[1] <= _FIT_POINTS:
+        return x, z
+    order = z.argsort(-1)
+    half = _FIT_POINTS // 2
+    spread = torch.linspace(half, z.shape[1] - 1, _FIT_POINTS - half, device=z.device).long()
+    which = torch.cat([order[:, :half], order[:, spread]], 1)
+    runs = torch.arange(len(z), device=z.device).unsqueeze(-1)
+    return x[runs, which], z[runs, which]
+
+
 def best_of(
     loss: Callable[..., Tensor], manifold: Manifold, starts: Tensor, data: tuple[Tensor, ...], *, warm: bool
 ) -> tuple[Tensor, Tensor]:
@@ -123,9 +140,9 @@ def best_of(
     return torch.where(finite.unsqueeze(-1), found.point[runs, chosen], starts[:, 0]), value[runs, chosen]
 
 
-def note_of(parameters: list[float], value: float) -> dict[str, Any]:
-    """What the next fit wants to know, and whether this one failed."""
-    note: dict[str, Any] = {"parameters": parameters}
+def note_of(parameters: list[float], value: float, seen: int, n: int) -> dict[str, Any]:
+    """What the next fit wants to know, whether this one failed, and how many data it saw, if not all."""
+    note: dict[str, Any] = {"parameters": parameters} | ({} if seen == n else {"fitted_to": seen})
     return note if math.isfinite(value) else {**note, "fallback": "the fit failed; the prior's median stands in"}
 
 
@@ -165,9 +182,9 @@ def _starts(kernel: ManifoldKernel, box: Box, rngs: list[torch.Generator], previ
     return box.project(torch.cat([median.expand(len(rngs), 1, size), median + draws], 1))
 
 
-def shortened(kernel: ManifoldKernel, parameters: Tensor, statistic: Tensor) -> Tensor:
+def shortened(kernel: ManifoldKernel, parameters: Tensor, x: Tensor) -> Tensor:
     """Halve the length scales of those runs whose Gram matrix is not positive definite until it is."""
-    least = kernel.lengthscale_bounds[0].log().to(parameters)
+    least, statistic = kernel.lengthscale_bounds[0].log().to(parameters), kernel.statistic(x, x)
     while (broken := torch.linalg.cholesky_ex(noisy_gram(kernel, parameters, statistic)).info != 0).any():
         shorter = torch.maximum(parameters[..., :-1] - math.log(2), least)
         if (shorter == parameters[..., :-1])[broken].all():

@@ -19,6 +19,7 @@ from nestbo.surrogate.fit import (
     median_parameters,
     note_of,
     parameter_box,
+    representative,
     shortened,
     targets,
 )
@@ -63,15 +64,16 @@ def fit_nested(
         loss = criterion(kernel, parameters, kernel.statistic(latent, latent), z.unsqueeze(1), priors, *known)
         return loss + _PENALTY * (wanted - parameters).square().sum(-1)
 
-    data = (nesting.prepare(x), z) if known is None else (nesting.prepare(x), z, known)
+    seen, values = representative(nesting.prepare(x), z)
+    data = (seen, values) if known is None else (seen, values, known)
     point, value = best_of(loss, both, starts, data, warm=previous is not None and not fresh)
     basis, parameters = both.split(point)
     parameters = box.project(parameters)
     mapping = nesting.at(basis)
     latent = mapping.project(x)
-    parameters = shortened(kernel, parameters, kernel.statistic(latent, latent))
+    parameters = shortened(kernel, parameters, latent)
     notes = tuple(
-        {**note_of(p, v), "basis": b}
+        note_of(p, v, values.shape[1], y.shape[1]) | {"basis": b}
         for p, v, b in zip(parameters.tolist(), value.tolist(), basis.tolist(), strict=True)
     )
     return Surrogate(condition(kernel, latent, z, parameters, priors, known), transform, mapping, notes, value)
