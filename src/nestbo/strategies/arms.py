@@ -18,7 +18,7 @@ from nestbo.strategies.base import Runs, Standing
 
 FULL, EMBEDDED = "full", "embedded"
 _SIZES: dict[type[Manifold], tuple[int, ...]] = {Sphere: (2, 5), SPD: (2, 3)}  # what "auto" tries
-_WIDER = 3  # a random great sphere of a few dimensions more is seldom steep in any direction
+_WIDER = 1  # a random great sphere of one dimension more is less often steep in some direction
 _DECAY = 0.93  # of the memory of an arm's earlier suggestions, at each new one
 _FIRST = 10  # values that say what is usual
 _IMPROVEMENT = 1e-3  # of (usual − best): less is no success

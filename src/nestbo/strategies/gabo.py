@@ -6,6 +6,7 @@ GaBO is Jaquier, Rozo, Calinon and Bürger 2019, HD-GaBO is Jaquier and Rozo 202
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
@@ -25,7 +26,7 @@ from nestbo.strategies.arms import ARMS, CHOICES, FULL, LIFTS, Arm, arms_on, che
 from nestbo.strategies.base import Runs, Standing, Strategy
 from nestbo.surrogate import CRITERIA, Surrogate, fit_nested, fit_surrogate, previous_parameters, steepness
 
-_FRESH_FIT = 10  # every so many evaluations a fit starts anew, besides from the previous one
+_FRESH_FIT = 10  # every so many evaluations, and less often later on, a fit starts anew
 _POOL = 256
 
 
@@ -36,7 +37,7 @@ class Bayesian(Strategy):
     kernel: str = "matern52"
     acquisition: str = "logei"
     outputs: str = "standardise"
-    optimiser: str = "trust-region"
+    optimiser: str = "lbfgs"
     criterion: str = "likelihood"
     priors: bool = True
     initial: int = 5
@@ -146,7 +147,7 @@ class Bayesian(Strategy):
         return surrogate
 
     def _fit(self, space: Manifold, arm: Arm, runs: Runs) -> Surrogate:
-        fresh, noted, on_latent = runs.y.shape[1] % _FRESH_FIT == 0, runs.noted(arm.model), self._kernel(space, arm)
+        fresh, noted, on_latent = _fresh(runs.y.shape[1]), runs.noted(arm.model), self._kernel(space, arm)
         options: dict[str, Any] = {"outputs": self._outputs(space, runs), "priors": self.priors, "noise": runs.noise}
         if arm.model == FULL:
             previous = None if fresh or noted is None else previous_parameters(on_latent, noted)
@@ -165,7 +166,8 @@ class Bayesian(Strategy):
 
     def _steep(self, space: Manifold, runs: Runs) -> Tensor:
         if "steep" not in runs.cache:
-            noted = None if runs.y.shape[1] % _FRESH_FIT == 0 else runs.noted("steep")
+            doublings = math.log2(max(1, runs.y.shape[1]) / _FRESH_FIT)
+            noted = None if doublings.is_integer() else runs.noted("steep")
             if noted is None:
                 on_space = kernel(self.kernel, space)
                 runs.cache["steep"] = steepness(on_space, runs.x, runs.y, runs.rngs, priors=self.priors)
@@ -208,11 +210,11 @@ class GaBO(Bayesian):
     @classmethod
     def paper(cls) -> Self:
         """As in the paper: geodesic Gaussian kernel, maximum likelihood, expected improvement, trust regions."""
-        return cls(kernel="geodesic-gaussian", acquisition="ei", priors=False)
+        return cls(kernel="geodesic-gaussian", acquisition="ei", optimiser="trust-region", priors=False)
 
     @classmethod
     def samples(cls) -> list[Self]:
-        return [cls(), cls.paper(), cls(kernel="gaussian", acquisition="ucb", outputs="bilog", optimiser="lbfgs")]
+        return [cls(), cls.paper(), cls(kernel="gaussian", acquisition="ucb", outputs="bilog")]
 
     def arms_on(self, space: Manifold) -> list[Arm]:
         return [Arm(FULL)]
@@ -256,8 +258,8 @@ class HDGaBO(Bayesian):
     @classmethod
     def paper(cls, latent_dim: Any) -> Self:
         """As in the paper: one nested model, geodesic Gaussian kernel, approximate SPD distances, EI, fitted lift."""
-        settings: dict[str, Any] = {"kernel": "geodesic-gaussian", "acquisition": "ei", "outputs": "standardise"}
-        return cls(latent_dim, ("fitted",), exact=False, priors=False, **settings)
+        settings: dict[str, Any] = {"kernel": "geodesic-gaussian", "acquisition": "ei", "optimiser": "trust-region"}
+        return cls(latent_dim, ("fitted",), exact=False, outputs="standardise", priors=False, **settings)
 
     @classmethod
     def samples(cls) -> list[Self]:
@@ -281,6 +283,11 @@ def check_choice(name: str, value: Any, known: Collection[str]) -> None:
 def _alike(keys: list[str]) -> list[list[int]]:
     """The places of equal keys, in the order of their first."""
     return [[k for k, key in enumerate(keys) if key == first] for first in dict.fromkeys(keys)]
+
+
+def _fresh(n: int) -> bool:
+    """Whether a fit to n evaluations starts anew."""
+    return n % (_FRESH_FIT if n < 10 * _FRESH_FIT else 3 * _FRESH_FIT) == 0
 
 
 def _gradients(space: Manifold, surrogate: Surrogate, x: Tensor) -> Tensor:
