@@ -1,22 +1,30 @@
 """Pictures show the data that they are given, and every study gives one."""
 
+import dataclasses
+import functools
 import io
+import itertools
 import json
+import runpy
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from matplotlib.image import imread
+from scipy.linalg import subspace_angles
 from scipy.stats import norm
 
 import nestbo as nb
 from nestbo import plots
 from nestbo.plots.matrices import cone
 from nestbo.plots.sphere import project
+from nestbo.plots.subspace import principal_angles
 from nestbo.plots.view import View
 
+EXAMPLES = Path(__file__).parent.parent / "examples"
 SPACES = {
     "circle": nb.Sphere(1),
     "sphere": nb.Sphere(2),
@@ -45,6 +53,30 @@ def study(space, values=VALUES, strategy=None, direction="minimize"):
                 "UPDATE trials SET status = 'failed', value = NULL WHERE number = (SELECT max(number) FROM trials)"
             )
     return made
+
+
+NESTED = {
+    "circle": (nb.Sphere(4), nb.HDGaBO(1)),
+    "sphere": (nb.Sphere(5), nb.HDGaBO(2)),
+    "spd2": (nb.SPD(3, eigenvalues=(0.1, 4.0)), nb.HDGaBO(2)),
+    "paper": (nb.SPD(3), nb.HDGaBO.paper(2)),
+    "sphere3": (nb.Sphere(4), nb.HDGaBO(3)),
+    "product": (nb.Product(nb.Sphere(3), nb.SPD(2), nb.Box(0, 1)), nb.HDGaBO((1, None, None))),
+}
+
+
+@functools.cache
+def nested(name):
+    """A short run in which each arm has its turn, with a failure."""
+    space, strategy = NESTED[name]
+    made = nb.Study(space, dataclasses.replace(strategy, choice="in-turn", initial=3))
+
+    def objective(x):
+        if len(made.history) == 3:
+            raise RuntimeError("the third one breaks down")
+        return x.flatten()[0].item() + x.flatten()[1].item() ** 2
+
+    return made.run(objective, 9, progress=False)
 
 
 def dots(figure, label):
@@ -190,6 +222,132 @@ def test_predictions_show_each_value_with_its_interval():
     assert share[np.argmin(abs(levels - 0.5))] == pytest.approx(half)
 
 
+@pytest.mark.parametrize("kind", plots.DRAWINGS)
+@pytest.mark.parametrize("name", NESTED)
+def test_every_kind_of_a_nested_model_has_ink(name, kind):
+    figure = plots.draw(nested(name), kind)
+    assert pixels(figure)[..., :3].std() > 0.01
+    assert "9 evaluations, 1 failed" in figure.get_suptitle().replace("\n", " ")
+
+
+@pytest.mark.parametrize("kind", ["latent", "subspace", "reconstruction"])
+def test_a_strategy_that_learns_no_nested_space_says_so(kind):
+    for strategy in (nb.GaBO(), nb.RandomSearch(), nb.HDGaBO(2)):
+        assert "learns no nested space on Sphere(2)" in texts(plots.draw(study(nb.Sphere(2), strategy=strategy), kind))
+
+
+@pytest.mark.parametrize("name", ["circle", "sphere", "spd2", "paper"])
+def test_the_latent_picture_shows_projections_and_the_mean_there(name):
+    made = nested(name)
+    model = next(m for key, m in made.models().items() if key.startswith("nested"))
+    x = torch.stack([trial.x for trial in made.history if trial.status == "told"])
+    z = model.mapping.project(x[None])[0]
+    figure = plots.draw(made, "latent")
+    assert f"on the {model.mapping.latent} learned in {made.space}" in figure.get_suptitle().replace("\n", " ")
+    marks = dots(figure, "evaluation")
+    assert len(marks) == len(x)
+    if name == "circle":
+        np.testing.assert_allclose(marks[:, 0], torch.atan2(z[:, 1], z[:, 0]).rad2deg())
+        angle = np.radians(figure.axes[1].lines[0].get_xdata())
+        around = torch.from_numpy(np.stack([np.cos(angle), np.sin(angle)], -1))
+        mean, _ = model.gp.moments(around[None])
+        wanted = model.outputs.inverse(mean)[0]
+        np.testing.assert_allclose(figure.axes[1].lines[0].get_ydata(), wanted, rtol=1e-6, atol=1e-8)
+    elif name != "sphere":
+        np.testing.assert_allclose(marks, cone(z.numpy()).T, atol=1e-9)
+    assert any("z₁" in text for text in (texts(figure), *(axes.get_xlabel() for axes in figure.axes)))
+
+
+@pytest.mark.parametrize("name", ["sphere3", "product"])
+def test_a_latent_space_without_a_picture_is_named(name):
+    assert "Here it is" in texts(plots.draw(nested(name), "latent"))
+
+
+def test_loadings_are_those_of_the_last_fit():
+    made = nested("sphere")
+    basis = made.models()["nested:2"].mapping.basis[0]
+    bars = [bar.get_width() for bar in plots.draw(made, "subspace").axes[2].patches]
+    np.testing.assert_allclose(bars, basis.square().sum(-1))
+    assert sum(bars) == pytest.approx(3)
+
+
+def test_angles_are_those_between_the_fits_of_the_notes():
+    made = nested("sphere")
+    lines = {line.get_label(): line for line in plots.draw(made, "subspace").axes[0].lines}
+    noted = [(k, t.notes["nested:2"]["basis"]) for k, t in enumerate(made.history, 1) if "nested:2" in t.notes]
+    places, bases = zip(*noted, strict=True)
+    bases = [*map(np.array, bases), made.models()["nested:2"].mapping.basis[0].numpy()]
+    steps = [np.degrees(subspace_angles(a, b)).max() for a, b in itertools.pairwise(bases)]
+    away = [np.degrees(subspace_angles(a, bases[-1])).max() for a in bases]
+    assert lines["largest angle to the last fit"].get_xdata().tolist() == [*places, 10]
+    np.testing.assert_allclose(lines["largest angle to the last fit"].get_ydata(), away, atol=1e-9)
+    np.testing.assert_allclose(lines["largest angle to the fit before"].get_ydata(), steps, atol=1e-9)
+
+
+def test_small_principal_angles_keep_their_digits():
+    turn = 1e-11
+    a = torch.eye(4, dtype=torch.float64)[:, :2]
+    b = torch.tensor([[1, 0], [0, np.cos(turn)], [0, np.sin(turn)], [0, 0]], dtype=torch.float64)
+    np.testing.assert_allclose(principal_angles(a, b), np.degrees([turn, 0]), rtol=1e-12, atol=1e-30)
+    np.testing.assert_allclose(principal_angles(a, a.flip(0)), [90, 90])
+
+
+@pytest.mark.parametrize("name", ["sphere", "spd2"])
+def test_reconstruction_shows_the_distance_to_the_lifted_projection(name):
+    made = nested(name)
+    mapping = made.models()["nested:2"].mapping
+    x = made.history.points[None]
+    fitted = mapping.fit_lift(x)
+    wanted = made.space.dist(x, fitted.lift(fitted.project(x)))[0]
+    figure = plots.draw(made, "reconstruction")
+    marks = np.concatenate([dots(figure, label) for label in ("start", "from the nested space", "from elsewhere")])
+    np.testing.assert_allclose(marks[np.argsort(marks[:, 0])], np.stack([range(1, 10), wanted], -1), rtol=1e-6)
+    assert len(dots(figure, "start")) == 3
+    first = next(k for k, trial in enumerate(made.history) if "nested:2" in trial.notes)
+    basis = torch.tensor(made.history[first].notes["nested:2"]["basis"], dtype=torch.float64)
+    then = type(mapping).at(basis, made.space).fit_lift(x[0, :first])
+    away = made.space.dist(x[0, :first], then.lift(then.project(x[0, :first])))
+    line = next(line for line in figure.axes[0].lines if str(line.get_label()).startswith("root mean square"))
+    assert line.get_xdata()[0] == first + 1
+    assert line.get_ydata()[0] == pytest.approx(away.square().mean().sqrt().item(), rel=1e-4)
+
+
+def test_arms_show_who_suggested_what():
+    made = nested("sphere")
+    top, strip, shares, _ = plots.draw(made, "arms").axes
+    names = [label.get_text() for label in strip.get_yticklabels()]
+    assert names == ["start", *(standing.arm for standing in made.standings())]
+    marks = [
+        (int(k), names[int(row)])
+        for c in strip.collections
+        if c.get_label() in ("no improvement", "a new best", "failed")
+        for k, row in c.get_offsets()
+    ]
+    assert sorted(marks) == [(k, trial.notes.get("arm", "start")) for k, trial in enumerate(made.history, 1)]
+    better, best = [], np.inf
+    for k, trial in enumerate(made.history, 1):
+        if trial.value is not None and trial.value < best:
+            best = trial.value
+            better.append([k, best])
+    new = next(c for c in top.collections if c.get_label() == "a new best")
+    np.testing.assert_allclose(new.get_offsets(), better)
+    widths = [bar.get_width() for bar in shares.patches]
+    assert widths == pytest.approx([100 * standing.share for standing in made.standings()])
+
+
+def test_a_strategy_without_arms_says_so():
+    assert "has no arms" in texts(plots.draw(study(nb.Sphere(2), strategy=nb.RandomSearch()), "arms"))
+
+
+def test_a_summary_has_the_standings_of_arms_that_compete():
+    made = nested("sphere")
+    numbers = plots.summarise(made)["arms"]
+    assert numbers == [dataclasses.asdict(standing) for standing in made.standings()]
+    assert sum(arm["share"] for arm in numbers) == pytest.approx(1)
+    assert plots.summarise(study(nb.Sphere(2)))["arms"] == []
+    assert plots.summarise(nb.Study(*NESTED["sphere"]))["arms"] == []
+
+
 def test_a_summary_is_what_one_computes_by_hand():
     numbers = plots.summarise(study(nb.Sphere(2)))
     assert numbers["counts"] == {"told": 7, "failed": 1, "asked": 0}
@@ -278,3 +436,11 @@ def test_pictures_leave_pyplot_and_settings_alone():
         "raise SystemExit('matplotlib.pyplot' in sys.modules or matplotlib.rcParams.copy() != before)"
     )
     assert subprocess.run([sys.executable, "-c", text], timeout=120).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["nested_spheres", "nested_matrices"])
+def test_examples_draw_the_nested_spaces(name, tmp_path, monkeypatch):
+    wanted = tmp_path / "picture.png"
+    monkeypatch.setattr(sys, "argv", [name, str(wanted)])
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    assert imread(wanted)[..., :3].std() > 0.01

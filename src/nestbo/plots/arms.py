@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from nestbo.history import Trial
-from nestbo.plots.style import BEST, BLUE, EVALUATED, FAILED, PALE, figure, number, value_axis, words
+from nestbo.plots.style import BEST, BLUE, EVALUATED, FAILED, HOLLOW, figure, number, value_axis, words
 from nestbo.plots.view import Study, View
 
 _START = "start"  # trials that no arm suggested: random ones, and those added by hand
@@ -17,8 +17,9 @@ _START = "start"  # trials that no arm suggested: random ones, and those added b
 
 def arms(study: Study) -> Figure:
     """The values, the arm behind each of them, and how often and with what success each arm suggested."""
-    view, standings = View(study), study.standings()
-    if not view.told or not standings:
+    view = View(study)
+    standings = view.standings
+    if not standings:
         return words(view.title, f"{study.strategy} has no arms that compete." if view.told else view.nothing)
     names = [_START, *(standing.arm for standing in standings)]
     made = figure(view.title, 8.6, 2.9 + 0.32 * len(names))
@@ -37,7 +38,7 @@ def _groups(view: View) -> tuple[tuple[list[Trial], dict[str, Any]], ...]:
     improved = {trial.index for trial in view.improved}
     same = [trial for trial in view.told if trial.index not in improved]
     return (
-        (same, {"color": PALE, "label": "no improvement", **EVALUATED}),
+        (same, {"label": "no improvement", **HOLLOW}),
         (view.improved, {"color": BLUE, "label": "a new best", **EVALUATED}),
         (view.failed, {"label": "failed", **FAILED}),
     )
@@ -83,8 +84,7 @@ def _shares(axes: Any, standings: Any) -> None:
     rows = range(1, len(standings) + 1)
     axes.barh(rows, [100 * standing.share for standing in standings], height=0.5, color=BLUE)
     for row, standing in zip(rows, standings, strict=True):
-        text = f" {standing.score:.2f}"
-        axes.text(100 * standing.share, row, text, va="center", fontsize=8.5)
-    axes.set(xlabel="share of suggestions (%)", xlim=(0, 119), xticks=[0, 50, 100], yticks=[])
+        axes.text(100 * standing.share + 2, row, f"{standing.score:.2f}", va="center", fontsize=8.5)
+    axes.set(xlabel="share of suggestions (%)", xlim=(0, 122), xticks=[0, 50, 100], yticks=[])
     axes.set(ylim=(len(standings) + 0.5, -0.5))
-    axes.set_title("and chance of success", fontsize=8.5)
+    axes.set_title("Number: chance of success")

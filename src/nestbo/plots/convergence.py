@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from nestbo.plots.style import BEST, BLUE, EVALUATED, FAILED, PALE, figure, legend, number, value_axis, words
+from nestbo.plots.style import BEST, BLUE, EVALUATED, FAILED, figure, legend, number, value_axis, words
 from nestbo.plots.view import Array, Study, View
 
 
@@ -20,7 +20,7 @@ def convergence(study: Study) -> Figure:
     made, best = figure(view.title), view.best
     axes = made.add_subplot()
     place = view.places
-    axes.scatter([place[t.index] for t in view.told], view.values, color=PALE, label="value", **EVALUATED)
+    axes.scatter([place[t.index] for t in view.told], view.values, color="#7FB7D9", label="value", **EVALUATED)
     curve = np.array([np.nan if value is None else value for value in view.best_so_far])
     axes.step(range(1, len(curve) + 1), curve, where="post", color=BLUE, linewidth=2, label="best so far")
     axes.scatter([place[best.index]], [curve[-1]], label=f"best: {number(best.value)}", **BEST)

@@ -27,7 +27,7 @@ def latent(study: Study) -> Figure:
         space = model.mapping.latent
         draw = picture(space)
         if draw is not None:
-            return draw(View(Projected(study, model), f"{space} learned in {view.space}", "z"))
+            return draw(View(Projected(study, model), f"the {space} learned in {view.space}", "z"))
     spaces = ", ".join(str(model.mapping.latent) for model in models.values())
     return words(view.title, f"Pictures are there for a latent Sphere(1), Sphere(2) or SPD(2).\nHere it is {spaces}.")
 

@@ -13,7 +13,7 @@ from nestbo.plots.nesting import fits, nested_models, refitted, unnested
 from nestbo.plots.style import BLUE, EVALUATED, GREY, INK, ORANGE, figure, legend, words
 from nestbo.plots.view import Array, Study, View
 
-_FITS = 20  # along the run: each costs a fit of its lift
+_FITS = 12  # along the run: each costs a fit of its lift
 
 
 def reconstruction(study: Study) -> Figure:
@@ -28,12 +28,20 @@ def reconstruction(study: Study) -> Figure:
     x = view.points(list(view.finished)).unsqueeze(0)
     _points(axes, view, name, errors(model.mapping.fit_lift(x), x))
     _along(axes, view, name)
-    axes.axhline(view.space.typical_distance, color=GREY, linewidth=1.2, linestyle=":", label="two random points")
+    _usual(axes, view)
     axes.set(xlabel="evaluation", ylabel="distance of x and lift(project(x))", xlim=(0, len(view.finished) + 1))
     axes.set_ylim(bottom=0)
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     legend(made, axes)
     return made
+
+
+def _usual(axes: Any, view: View) -> None:
+    """How far points usually are from each other, for comparison."""
+    distance = view.space.typical_distance
+    axes.axhline(distance, color=GREY, linewidth=1.2, linestyle=":")
+    text = {"ha": "right", "va": "bottom", "fontsize": 8.5, "transform": axes.get_yaxis_transform()}
+    axes.text(0.995, distance, "distance of two random points", **text)
 
 
 def errors(mapping: Any, x: Any) -> Array:
@@ -49,8 +57,8 @@ def _points(axes: Any, view: View, name: str, away: Array) -> None:
     place = np.arange(1, len(away) + 1)
     groups = (
         (start, GREY, "o", "start"),
-        (inside, BLUE, "o", "suggested in the nested space"),
-        (~inside & ~start, ORANGE, "s", "suggested elsewhere"),
+        (inside, BLUE, "o", "from the nested space"),
+        (~inside & ~start, ORANGE, "s", "from elsewhere"),
     )
     for chosen, colour, marker, label in groups:
         if chosen.any():
@@ -68,5 +76,5 @@ def _along(axes: Any, view: View, name: str) -> None:
             away = errors(refitted(view.models[name].mapping, bases, known), known)
             means.append(float(np.sqrt(np.mean(away**2))))
     if means:
-        label = "root mean square at the time"
+        label = "root mean square, as it was then"
         axes.plot([place for place, _ in found], means, color=INK, linewidth=1.6, label=label)

@@ -16,7 +16,6 @@ from nestbo.plots.view import Array, View
 
 # Okabe and Ito's palette.
 BLUE, ORANGE, GREEN, RED, GREY, INK = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#8A8A8A", "#333333"
-PALE = "#7FB7D9"  # a lighter blue
 
 STYLE: dict[str, Any] = {
     "figure.dpi": 110,
@@ -43,6 +42,7 @@ STYLE: dict[str, Any] = {
 }
 
 EVALUATED: dict[str, Any] = {"s": 34, "edgecolors": "white", "linewidths": 0.9, "zorder": 4}
+HOLLOW: dict[str, Any] = {**EVALUATED, "facecolors": "white", "edgecolors": BLUE}
 FAILED: dict[str, Any] = {"s": 34, "marker": "x", "color": INK, "linewidths": 1.4, "zorder": 5}
 BEST: dict[str, Any] = {"s": 190, "marker": "*", "color": RED, "edgecolors": "white", "linewidths": 1.0, "zorder": 6}
 

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from nestbo.plots.nesting import factors, fits, nested_models, unnested
-from nestbo.plots.style import BLUE, GREY, ORANGE, figure, legend, words
+from nestbo.plots.style import BLUE, GREY, ORANGE, RED, figure, legend, words
 from nestbo.plots.view import Array, Study, View
 
 
@@ -30,10 +32,13 @@ def subspace(study: Study) -> Figure:
     found = [*fits(view, name), now]
     made = figure(f"{view.title}; model {name}", 8.6, 6.0)
     cells = made.add_gridspec(2, 2, width_ratios=[2.6, 1], height_ratios=[1.7, 1])
-    run, last, angles = (made.add_subplot(cells[k]) for k in (0, 1, 2))
+    angles = made.add_subplot(cells[2])
+    run = made.add_subplot(cells[0], sharex=angles)
+    last = made.add_subplot(cells[1], sharey=run)
     shown = np.stack([loadings(bases) for _, bases in found])
-    _run(made, run, shown, [place for place, _ in found])
-    _last(last, shown[-1], found[-1][1])
+    colours = ScalarMappable(Normalize(0, shown.max()), "cividis")
+    _run(run, shown, [place for place, _ in found], colours)
+    _last(last, shown[-1], now[1], colours)
     _angles(angles, found)
     legend(made, angles)
     return made
@@ -56,28 +61,27 @@ def _turns(first: list[Tensor], second: list[Tensor]) -> Array:
     return np.sort(np.concatenate([principal_angles(a, b) for a, b in zip(first, second, strict=True)]))[::-1]
 
 
-def _run(made: Figure, axes: Any, shown: Array, places: list[int]) -> None:
+def _run(axes: Any, shown: Array, places: list[int], colours: ScalarMappable) -> None:
     """The loadings at each fit, until the next."""
     edges = np.array([*places, places[-1] + 1]) - 0.5
     rows = np.arange(shown.shape[1] + 1) + 0.5
-    image = axes.pcolormesh(edges, rows, shown.T, cmap="cividis", vmin=0, vmax=1)
-    bar = made.colorbar(image, ax=axes, label="loading", aspect=28, pad=0.02)
-    bar.outline.set_visible(False)
-    axes.set(xlim=(0.5, edges[-1]), ylim=(rows[-1], rows[0]), ylabel="ambient coordinate")
+    axes.pcolormesh(edges, rows, shown.T, cmap=colours.cmap, norm=colours.norm)
+    axes.set(ylim=(rows[-1], rows[0]), ylabel="ambient coordinate")
     axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
     axes.tick_params(labelbottom=False)
     axes.grid(visible=False)
     axes.set_title("Loading of each coordinate on the subspace")
 
 
-def _last(axes: Any, shown: Array, bases: list[Tensor]) -> None:
-    rows = range(1, len(shown) + 1)
-    axes.barh(rows, shown, height=0.7, color=BLUE)
+def _last(axes: Any, shown: Array, bases: list[Tensor], colours: ScalarMappable) -> None:
+    """Bars that are the scale of the colours, too."""
+    axes.barh(range(1, len(shown) + 1), shown, height=0.8, color=colours.to_rgba(shown))
     usual = np.concatenate([np.full(len(basis), basis.shape[1] / basis.shape[0]) for basis in bases])
-    axes.step(np.append(usual, usual[-1]), np.arange(len(shown) + 1) + 0.5, color=ORANGE, linestyle="--", linewidth=1.6)
-    axes.set(xlim=(0, 1.02), ylim=(len(shown) + 0.5, 0.5), xlabel="loading")
-    axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
-    axes.set_title("Last fit (dashed: mean)")
+    edges = np.repeat(np.arange(len(shown) + 1) + 0.5, 2)[1:-1]
+    axes.plot(np.repeat(usual, 2), edges, color=RED, linestyle="--", linewidth=1.4)
+    axes.set(xlim=(0, None), xlabel="loading |Wᵀe|²")
+    axes.tick_params(labelleft=False)
+    axes.set_title("The last fit (dashed: mean)")
 
 
 def _angles(axes: Any, found: list[tuple[int, list[Tensor]]]) -> None:
@@ -86,12 +90,10 @@ def _angles(axes: Any, found: list[tuple[int, list[Tensor]]]) -> None:
     away = [_turns(bases, found[-1][1])[0] for _, bases in found]
     axes.plot(places, away, "--", color=ORANGE, linewidth=1.6, label="largest angle to the last fit")
     if steps:
-        others = np.array(steps)[:, 1:]
-        axes.plot(
-            places[1:], np.array(steps)[:, 0], color=BLUE, linewidth=1.6, label="to the fit before: largest angle"
-        )
-        axes.plot(places[1:], others, ".", color=GREY, markersize=4)
-        axes.plot([], [], ".", color=GREY, label="other principal angles")
+        largest, *others = np.array(steps).T
+        axes.plot(places[1:], largest, ".-", color=BLUE, linewidth=1.6, label="largest angle to the fit before")
+        axes.plot(places[1:], np.transpose(others), ".", color=GREY, markersize=4)
+        axes.plot([], [], ".", color=GREY, label="the others to the fit before")
     axes.set(xlim=(0.5, places[-1] + 0.5), ylim=(-2, 92), yticks=[0, 30, 60, 90], xlabel="evaluation")
     axes.set_ylabel("angle (degrees)")
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))

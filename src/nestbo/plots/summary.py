@@ -32,13 +32,13 @@ def summarise(study: Study) -> dict[str, Any]:
         "best": None if best is None else {"index": best.index, "value": best.value, "x": best.x.tolist()},
         "times": _times(study),
         "leave_one_out": leave_one_out(view),
-        "arms": _arms(study),
+        "arms": _arms(view),
     }
 
 
-def _arms(study: Study) -> list[dict[str, Any]]:
+def _arms(view: View) -> list[dict[str, Any]]:
     """How the arms are doing, if there are several."""
-    names, standings = ("arm", "suggestions", "share", "score"), study.standings()
+    names, standings = ("arm", "suggestions", "share", "score"), view.standings
     return [{name: getattr(s, name) for name in names} for s in standings] if len(standings) > 1 else []
 
 

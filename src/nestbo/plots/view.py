@@ -90,6 +90,11 @@ class View:
         """The leading surrogate, or None."""
         return next(iter(self.models.values()), None)
 
+    @property
+    def standings(self) -> Sequence[Any]:
+        """How the strategy's arms are doing; none before there are values."""
+        return self.study.standings() if self.told else ()
+
     def points(self, trials: list[Trial]) -> Tensor:
         """Points (n, *point), also of none."""
         return torch.stack([t.x for t in trials]) if trials else torch.zeros(0, *self.space.point_shape).double()
