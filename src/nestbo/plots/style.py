@@ -42,7 +42,7 @@ STYLE: dict[str, Any] = {
 }
 
 EVALUATED: dict[str, Any] = {"s": 34, "edgecolors": "white", "linewidths": 0.9, "zorder": 4}
-HOLLOW: dict[str, Any] = {**EVALUATED, "facecolors": "white", "edgecolors": BLUE}
+HOLLOW: dict[str, Any] = {**EVALUATED, "s": 24, "facecolors": "white", "edgecolors": BLUE}
 FAILED: dict[str, Any] = {"s": 34, "marker": "x", "color": INK, "linewidths": 1.4, "zorder": 5}
 BEST: dict[str, Any] = {"s": 190, "marker": "*", "color": RED, "edgecolors": "white", "linewidths": 1.0, "zorder": 6}
 
