@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import nested_matrices
+import nested_spheres
 import torch
 
 import nestbo as nb
@@ -34,11 +36,15 @@ def rosenbrock(x: torch.Tensor) -> float:
     return nb.problem("rosenbrock", nb.Sphere(5)).objective(x).item()
 
 
-STUDIES = {  # the objective, the space, the evaluations, the kinds of picture
-    "circle": (waves, nb.Sphere(1), 10, ["surrogate"]),
-    "sphere": (fragile, nb.Sphere(2), 25, ["convergence", "surrogate", "predictions"]),
-    "spd2": (stiffness, nb.SPD(2, eigenvalues=(0.001, 5.0)), 25, ["surrogate"]),
-    "sphere5": (rosenbrock, nb.Sphere(5), 25, ["surrogate"]),
+SPHERE20 = nb.problem("ackley", nb.Sphere(20), latent_dim=2, seed=0)
+SPD5 = nb.problem("ackley", nb.SPD(5, eigenvalues=(0.001, 5.0)), latent_dim=2, seed=0)
+STUDIES = {  # the objective, the space, the method, the evaluations, the kinds of picture
+    "circle": (waves, nb.Sphere(1), nb.GaBO(), 10, ["surrogate"]),
+    "sphere": (fragile, nb.Sphere(2), nb.GaBO(), 25, ["convergence", "surrogate", "predictions"]),
+    "spd2": (stiffness, nb.SPD(2, eigenvalues=(0.001, 5.0)), nb.GaBO(), 25, ["surrogate"]),
+    "sphere5": (rosenbrock, nb.Sphere(5), nb.GaBO(), 25, ["surrogate"]),
+    "sphere20": (SPHERE20.objective, SPHERE20.space, nb.HDGaBO(2), 60, ["latent", "arms"]),
+    "spd5": (SPD5.objective, SPD5.space, nb.HDGaBO(2), 80, ["latent", "subspace", "reconstruction"]),
 }
 
 
@@ -46,11 +52,13 @@ def main() -> None:
     torch.set_num_threads(1)
     STORES.mkdir(parents=True, exist_ok=True)
     PICTURES.mkdir(parents=True, exist_ok=True)
-    for name, (objective, space, budget, kinds) in STUDIES.items():
-        with nb.Study(space, nb.GaBO(), store=STORES / f"{name}.db") as study:
+    for name, (objective, space, strategy, budget, kinds) in STUDIES.items():
+        with nb.Study(space, strategy, store=STORES / f"{name}.db") as study:
             study.run(objective, budget - len(study.history.finished))
             for kind in kinds:
                 plots.draw(study, kind).savefig(PICTURES / f"{name}-{kind}.png", dpi=90)
+    for example in (nested_spheres, nested_matrices):
+        example.main(str(PICTURES / f"{example.__name__}.png"))
 
 
 if __name__ == "__main__":
