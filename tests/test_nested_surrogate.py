@@ -7,6 +7,7 @@ import pytest
 import scipy.optimize
 import torch
 
+import nestbo.surrogate.fit
 from nestbo import SPD, Product, Sphere
 from nestbo.kernels import kernel
 from nestbo.nested import NestedSphere, Nesting
@@ -254,6 +255,21 @@ class TestFit:
         _, x, y = hidden(SPHERES, 8, rng)
         same = [fit_nested(SPHERES, on(SPHERES), x, y, generators(1)).notes for _ in range(2)]
         assert same[0] == same[1]
+
+    def test_of_very_many_data_a_fit_looks_at_the_best_and_some_others(self, rng, monkeypatch):
+        """All of them are in the process all the same."""
+        monkeypatch.setattr(nestbo.surrogate.fit, "_FIT_POINTS", 10)
+        _, x, y = hidden(SPHERES, 25, rng, runs=2)
+        surrogate = fit_nested(SPHERES, on(SPHERES), x, y, generators(2))
+        assert [note["fitted_to"] for note in surrogate.notes] == [10, 10]
+        assert surrogate.gp.z.shape == (2, 25)
+        points, values = nestbo.surrogate.fit.representative(x, y)
+        for k in range(2):
+            best = y[k].sort().values
+            assert set(best[:5].tolist()) < set(values[k].tolist()) < set(best.tolist())
+            assert best[-1] in values[k]
+            assert len(set(values[k].tolist())) == 10
+            assert all((x[k][y[k] == v] == p).all() for p, v in zip(points[k], values[k], strict=True))
 
     def test_known_noise_is_kept(self, rng):
         _, x, y = hidden(SPHERES, 30, rng)
