@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Self
 
 import torch
 from torch import Tensor
+
+_ZOOM = 10.0
 
 
 @dataclass(frozen=True)
@@ -84,34 +87,62 @@ class Bilog(Outputs):
 
 
 @dataclass(frozen=True)
+class Log(Outputs):
+    """log(1 + 10u) of u = (y − best) / (median − best), standardised: sees differences near the best of steep values.
+
+    Below the best it goes on as its tangent.
+    """
+
+    then: Standardise
+
+    @classmethod
+    def fit(cls, y: Tensor) -> Self:
+        best = y.amin(-1, keepdim=True)
+        above = y.median(-1, keepdim=True).values - best
+        scale = torch.where((above > 0) & above.isfinite(), above, _moments(y)[1])
+        return cls(best, scale, Standardise.fit(torch.log1p((y - best) / scale * _ZOOM)))
+
+    def forward(self, y: Tensor) -> Tensor:
+        u = (y - self.shift) / self.scale * _ZOOM
+        return self.then.forward(torch.where(u > 0, torch.log1p(u.clamp(min=0)), u))
+
+    def inverse(self, z: Tensor) -> Tensor:
+        v = self.then.inverse(z)
+        return self.shift + self.scale * torch.where(v > 0, torch.expm1(v.clamp(min=0)), v) / _ZOOM
+
+    def log_slope(self, y: Tensor) -> Tensor:
+        u = ((y - self.shift) / self.scale * _ZOOM).clamp(min=0)
+        return math.log(_ZOOM) - torch.log1p(u) - self.scale.log() - self.then.scale.log()
+
+
+@dataclass(frozen=True)
 class Either(Outputs):
-    """Bilog where ``steep`` (…, 1), standardised elsewhere."""
+    """The logarithm where ``steep`` (…, 1), standardised elsewhere."""
 
     steep: Tensor
-    bilog: Bilog
+    log: Log
     plain: Standardise
 
     @classmethod
     def fit(cls, y: Tensor, steep: Tensor | None = None) -> Self:
-        bilog, plain = Bilog.fit(y), Standardise.fit(y)
-        return cls(
-            plain.shift, plain.scale, torch.zeros_like(plain.shift).bool() if steep is None else steep, bilog, plain
-        )
+        log, plain = Log.fit(y), Standardise.fit(y)
+        steep = torch.zeros_like(plain.shift).bool() if steep is None else steep
+        return cls(plain.shift, plain.scale, steep, log, plain)
 
     def forward(self, y: Tensor) -> Tensor:
-        return torch.where(self.steep, self.bilog.forward(y), self.plain.forward(y))
+        return torch.where(self.steep, self.log.forward(y), self.plain.forward(y))
 
     def inverse(self, z: Tensor) -> Tensor:
-        return torch.where(self.steep, self.bilog.inverse(z), self.plain.inverse(z))
+        return torch.where(self.steep, self.log.inverse(z), self.plain.inverse(z))
 
     def log_slope(self, y: Tensor) -> Tensor:
-        return torch.where(self.steep, self.bilog.log_slope(y), self.plain.log_slope(y))
+        return torch.where(self.steep, self.log.log_slope(y), self.plain.log_slope(y))
 
     def noise(self, variance: float) -> Tensor | None:
         return None if self.steep.any() else self.plain.noise(variance)
 
 
-OUTPUTS: dict[str, type[Outputs]] = {"standardise": Standardise, "bilog": Bilog, "auto": Either}
+OUTPUTS: dict[str, type[Outputs]] = {"standardise": Standardise, "bilog": Bilog, "log": Log, "auto": Either}
 
 
 def _bilog(u: Tensor) -> Tensor:

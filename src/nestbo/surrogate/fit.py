@@ -14,7 +14,7 @@ from nestbo.kernels import ManifoldKernel
 from nestbo.manifolds import Box, Manifold
 from nestbo.nested import Identity, NestedMapping
 from nestbo.optimise import lbfgs
-from nestbo.outputs import Bilog, Outputs, Standardise
+from nestbo.outputs import Log, Outputs, Standardise
 from nestbo.surrogate.gp import GP, gram_root
 from nestbo.surrogate.likelihood import (
     NOISE_PRIOR,
@@ -98,11 +98,11 @@ def fit_surrogate(
 
 
 def steepness(kernel: ManifoldKernel, x: Tensor, y: Tensor, rngs: list[torch.Generator], **options: Any) -> Tensor:
-    """Whether the values of each run are clearly likelier after the bilog map than as they are, (runs,)."""
+    """Whether the values of each run are clearly likelier after the logarithm than as they are, (runs,)."""
     x, y = representative(x, y)
-    fits = [fit_surrogate(kernel, x, y, rngs, outputs=map_.fit, **options) for map_ in (Standardise, Bilog)]
-    plain, bilog = (fit.loss - fit.outputs.log_slope(y).sum(-1) for fit in fits)
-    return plain - bilog > _CLEARLY * y.shape[-1]
+    fits = [fit_surrogate(kernel, x, y, rngs, outputs=map_.fit, **options) for map_ in (Standardise, Log)]
+    plain, log = (fit.loss - fit.outputs.log_slope(y).sum(-1) for fit in fits)
+    return plain - log > _CLEARLY * y.shape[-1]
 
 
 def targets(
