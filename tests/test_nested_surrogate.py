@@ -322,7 +322,7 @@ class TestFit:
 
 
 class TestSteepness:
-    """Whether values are clearly likelier after the bilog map."""
+    """Whether values are clearly likelier after they were tamed."""
 
     def fits(self, values, rng):
         space = Sphere(3)
