@@ -20,6 +20,7 @@ FULL, EMBEDDED = "full", "embedded"
 _SIZES: dict[type[Manifold], tuple[int, ...]] = {Sphere: (2, 5), SPD: (2, 3)}  # what "auto" tries
 _WIDER = 1  # a random great sphere of one dimension more is less often steep in some direction
 _DECAY = 0.93  # of the memory of an arm's earlier suggestions, at each new one
+_PATIENCE = 40  # suggestions from one embedded space without a success
 _FIRST = 10  # values that say what is usual
 _IMPROVEMENT = 1e-3  # of (usual − best): less is no success
 
@@ -122,13 +123,27 @@ def record(names: Iterable[str], notes: list[dict[str, Any]], y: list[float]) ->
     A success lowers the best value by more than a thousandth of its distance to the median of the first values.
     """
     counts = dict.fromkeys(names, (0.0, 0.0))
-    usual, best = float(np.median(y[:_FIRST])), np.minimum.accumulate(y)
-    for k, note in enumerate(notes):
-        if k and note.get("arm") in counts:
+    for note, success in zip(notes, successes(y), strict=True):
+        if note.get("arm") in counts:
             good, bad = counts[note["arm"]]
-            success = bool(y[k] < best[k - 1] - _IMPROVEMENT * abs(usual - best[k - 1]))
             counts[note["arm"]] = _DECAY * good + success, _DECAY * bad + (not success)
     return counts
+
+
+def successes(y: list[float]) -> list[bool]:
+    """Which values lowered the best so far noticeably."""
+    if not y:
+        return []
+    usual, best = float(np.median(y[:_FIRST])), np.minimum.accumulate(y)
+    enough = best[:-1] - _IMPROVEMENT * np.abs(usual - best[:-1])
+    return [False, *(np.asarray(y[1:]) < enough).tolist()]
+
+
+def exhausted(arm: str, notes: list[dict[str, Any]], y: list[float]) -> bool:
+    """Whether an embedded space has been searched for long without a success: time for another one."""
+    used = [(note[arm], success) for note, success in zip(notes, successes(y), strict=True) if note.get("arm") == arm]
+    recent = used[-_PATIENCE:]
+    return len(recent) == _PATIENCE and not any(success or basis != recent[-1][0] for basis, success in recent)
 
 
 def standings(arms: list[Arm], notes: list[dict[str, Any]], y: list[float]) -> list[Standing]:

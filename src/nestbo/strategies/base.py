@@ -62,7 +62,7 @@ class Runs:
 
     def noted(self, key: str) -> list[Any] | None:
         """What each run noted last under a key; None if one of them never did."""
-        found = [next((note[key] for note in reversed(run) if key in note), None) for run in self.notes]
+        found = [latest(run, key) for run in self.notes]
         return None if any(note is None for note in found) else found
 
     @property
@@ -73,6 +73,11 @@ class Runs:
     def with_pending(self, x: Tensor) -> Runs:
         """The same runs with one more point each that is asked and not yet told."""
         return replace(self, pending=torch.cat([self.pending, x.unsqueeze(1)], 1))
+
+
+def latest(notes: list[dict[str, Any]], key: str) -> Any:
+    """What was noted last under a key, or None."""
+    return next((note[key] for note in reversed(notes) if key in note), None)
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from nestbo.kernels import KERNELS, ManifoldKernel, kernel
 from nestbo.manifolds import SPD, Manifold
 from nestbo.manifolds.base import check_size
 from nestbo.outputs import OUTPUTS, Either, Outputs, Standardise
-from nestbo.strategies.arms import ARMS, CHOICES, FULL, LIFTS, Arm, arms_on, check_latent_dim, standings
-from nestbo.strategies.base import Runs, Standing, Strategy
+from nestbo.strategies.arms import ARMS, CHOICES, FULL, LIFTS, Arm, arms_on, check_latent_dim, exhausted, standings
+from nestbo.strategies.base import Runs, Standing, Strategy, latest
 from nestbo.surrogate import CRITERIA, Surrogate, fit_nested, fit_surrogate, previous_parameters, steepness
 
 _FRESH_FIT = 10  # every so many evaluations, and less often later on, a fit starts anew
@@ -103,11 +103,12 @@ class Bayesian(Strategy):
         return z
 
     def _search_embedded(self, arm: Arm, acquisition: Any, runs: Runs) -> tuple[Tensor, Tensor]:
-        """Where the full model's acquisition function is largest on a small space embedded once and for all."""
+        """Where the full model is worth most on a small embedded space, which is kept while it is of any use."""
         assert arm.nesting is not None
-        noted = runs.noted(arm.name)
-        fresh = torch.stack([arm.nesting.bases.random(rng=rng) for rng in runs.rngs])
-        basis = fresh if noted is None else torch.tensor(noted).to(fresh)
+        basis = torch.stack([arm.nesting.bases.random(rng=rng) for rng in runs.rngs])
+        for k, (notes, y) in enumerate(zip(runs.notes, runs.y.tolist(), strict=True)):
+            if (noted := latest(notes, arm.name)) is not None and not exhausted(arm.name, notes, y):
+                basis[k] = torch.tensor(noted)
         section = arm.nesting.at(basis)
 
         def along(z: Tensor) -> Tensor:
