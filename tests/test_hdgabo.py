@@ -194,9 +194,6 @@ class TestRecord:
             counts = record(["a", "b"], notes(*arms, "a", *["b"] * 30), [*y, value, *[0.5] * 30])
             assert counts["a"] == expected
 
-    def test_the_first_value_has_nothing_to_improve_on(self):
-        assert record(["a"], notes("a"), [3.0]) == {"a": (0.0, 0.0)}
-
     def test_equal_values_are_failures(self):
         assert record(["a"], notes("", "a", "a"), [3.0, 3.0, 3.0]) == {"a": pytest.approx((0.0, 1.93))}
 
