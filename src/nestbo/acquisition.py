@@ -106,7 +106,7 @@ def maximise(
     *,
     optimiser: Callable[..., Result] = trust_region,
     restarts: int = 8,
-    max_iterations: int = 30,
+    max_iterations: int = 25,
 ) -> tuple[Tensor, Tensor]:
     """The best point of an acquisition function on a manifold, for each of several runs: (runs, *point), (runs,).
 

@@ -118,10 +118,15 @@ def reduced_gradient(
     """
     if not manifold.bounded:
         return lambda v: v, gradient, torch.zeros_like(gradient), manifold.norm(x, gradient)
-    tight, face = manifold.face(x, -gradient, _TIGHT), manifold.face(x, -gradient, NEAR_BOUND)
-    free, norm = face(gradient), manifold.norm(x, tight(gradient))
+    face, norm = manifold.face(x, -gradient, NEAR_BOUND), stationarity(manifold, x, gradient)
+    free = face(gradient)
     far_enough = torch.full_like(norm, 10 * NEAR_BOUND * manifold.typical_distance)
     return face, free, shortened(manifold, x, free - gradient, far_enough), norm
+
+
+def stationarity(manifold: Manifold, x: Tensor, gradient: Tensor) -> Tensor:
+    """The norm of a gradient without what presses against the bounds that x has reached."""
+    return manifold.norm(x, manifold.face(x, -gradient, _TIGHT)(gradient))
 
 
 def shortened(manifold: Manifold, x: Tensor, v: Tensor, longest: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nestbo.manifolds.base import Manifold, check_size
 from nestbo.optimise.batch import (
+    NEAR_BOUND,
     Batch,
     Function,
     Reason,
@@ -21,6 +22,7 @@ from nestbo.optimise.batch import (
     reduced_gradient,
     shortened,
     spread,
+    stationarity,
 )
 
 _DECREASE, _CURVATURE = 1e-4, 0.9
@@ -49,7 +51,7 @@ def lbfgs(
     x = batch.start
     pairs, weights = x.new_zeros(*x.shape[:2], memory, *x.shape[2:]), x.new_zeros(*x.shape[:2], memory)
     _, value, euclidean = batch.derivatives(x, batch.data)
-    state = initial_state(batch, (pairs, pairs.clone(), weights, euclidean))
+    state = initial_state(batch, (pairs, pairs.clone(), weights, euclidean, problem.free(x, euclidean)))
     return batch.run(problem.assess(state, x, value, euclidean), problem.step, max_iterations)
 
 
@@ -65,7 +67,7 @@ class _Problem:
     def assess(self, state: State, x: Tensor, value: Tensor, euclidean: Tensor) -> State:
         """Take a point and its derivatives into the state; end the elements that have converged."""
         gradient = self.manifold.gradient(x, euclidean)
-        *_, norm = reduced_gradient(self.manifold, x, gradient)
+        norm = stationarity(self.manifold, x, gradient)
         state = state.change(x=x, value=value, gradient=gradient, norm=norm)
         state = state.stop(~(value.isfinite() & norm.isfinite()), Reason.NOT_FINITE)
         return state.stop(norm <= self.tolerance, Reason.CONVERGED)
@@ -73,13 +75,13 @@ class _Problem:
     def step(self, state: State) -> State:
         """One direction, one line search, one memory update for every running element."""
         direction, slope = self._direction(state)
-        length, y, value, euclidean = self._search(state, direction, slope)
+        length, y, value, euclidean, free = self._search(state, direction, slope)
         moved = state.running & (length > 0)
         stuck = ~moved & (state.memory[2] == 0).all(-1)  # others forget their memory and follow the gradient
         # A retraction that stops at bounds goes elsewhere than its argument says.
         step = self.manifold.log(state.x, y) if self.manifold.bounded else spread(length, self.manifold) * direction
-        memory = self._remember(state, step, y, euclidean, moved)
-        state = state.change(iterations=state.iterations + state.running, memory=(*memory, euclidean))
+        memory = self._remember(state, step, y, free, moved)
+        state = state.change(iterations=state.iterations + state.running, memory=(*memory, euclidean, free))
         return self.assess(state, y, value, euclidean).stop(stuck, Reason.STALLED)
 
     def _direction(self, state: State) -> tuple[Tensor, Tensor]:
@@ -102,7 +104,7 @@ class _Problem:
         With S, Y the pairs, R the upper triangle of SᵀY, D its diagonal and γ the scale of the newest pair,
         H = γ + [S γY] [R⁻ᵀ(D + γYᵀY)R⁻¹, −R⁻ᵀ; −R⁻¹, 0] [S γY]ᵀ. Empty and unusable pairs are zero and drop out.
         """
-        manifold, (s, y, weight, _) = self.manifold, state.memory
+        manifold, (s, y, weight, *_) = self.manifold, state.memory
         used = weight > 0
         s, y = (torch.where(spread(used, manifold), pair, 0).flip(2) for pair in (s, y))
         products = manifold.pairwise_inner(state.x, torch.cat([s, y], 2), torch.cat([y, gradient.unsqueeze(2)], 2))
@@ -121,14 +123,14 @@ class _Problem:
         return spread(scale[..., 0, 0], manifold) * gradient + combined.reshape(gradient.shape)
 
     def _search(self, state: State, direction: Tensor, slope: Tensor) -> tuple[Tensor, ...]:
-        """A weak Wolfe step by bisection and doubling, per element: its length, end, value and Euclidean gradient.
+        """A weak Wolfe step by bisection and doubling, per element: its length, end, value and both gradients there.
 
         The length is 0 where no decrease was found. Rows whose search is over are not evaluated again.
         """
         manifold = self.manifold
         low, high, length = torch.zeros_like(slope), torch.full_like(slope, math.inf), torch.ones_like(slope)
         furthest = self.batch.limit / manifold.norm(state.x, direction)
-        best = (low.clone(), state.x.clone(), state.value.clone(), state.memory[3].clone())
+        best = (low.clone(), state.x.clone(), state.value.clone(), state.memory[3].clone(), state.memory[4].clone())
         open_ = state.running
         for _ in range(_SEARCH):
             rows = open_.any(1).nonzero().squeeze(1)
@@ -152,29 +154,29 @@ class _Problem:
         manifold, x = self.manifold, state.x
         y = manifold.retract(x, spread(length, manifold) * direction)
         _, value, euclidean = self.batch.derivatives(y, state.data)
-        end = manifold.inner(y, self._free(y, euclidean), manifold.transport(x, y, direction))
+        free = self.free(y, euclidean)
+        end = manifold.inner(y, free, manifold.transport(x, y, direction))
         # Where values differ by rounding only, a flatter slope is the decrease (Hager and Zhang 2005).
         slack = 100 * torch.finfo(x.dtype).eps * state.value.abs()
         flatter = (value <= state.value + slack) & (end.abs() <= _CURVATURE * slope.abs())
         enough = (value <= state.value + _DECREASE * length * slope) & (value < state.value) | flatter
-        return enough & value.isfinite(), end < _CURVATURE * slope, y, value, euclidean
+        return enough & value.isfinite(), end < _CURVATURE * slope, y, value, euclidean, free
 
-    def _free(self, x: Tensor, euclidean: Tensor) -> Tensor:
-        """The gradient without what presses against bounds."""
-        return reduced_gradient(self.manifold, x, self.manifold.gradient(x, euclidean))[1]
+    def free(self, x: Tensor, euclidean: Tensor) -> Tensor:
+        """The gradient without what presses against bounds that are near."""
+        gradient = self.manifold.gradient(x, euclidean)
+        return self.manifold.face(x, -gradient, NEAR_BOUND)(gradient) if self.manifold.bounded else gradient
 
     def _remember(
-        self, state: State, step: Tensor, y: Tensor, euclidean: Tensor, moved: Tensor
+        self, state: State, step: Tensor, y: Tensor, free: Tensor, moved: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Carry the pairs to the new point and put (s, ∇f(y) − ∇f(x)) in front; forget all where nothing moved."""
         manifold = self.manifold
         here, there = state.x.unsqueeze(2), y.unsqueeze(2)
-        carried = torch.cat(
-            [step.unsqueeze(2), self._free(state.x, state.memory[3]).unsqueeze(2), *state.memory[:2]], 2
-        )
+        carried = torch.cat([step.unsqueeze(2), state.memory[4].unsqueeze(2), *state.memory[:2]], 2)
         carried = manifold.transport(here, there, carried)
         s, old = carried[:, :, 0], carried[:, :, 1]
-        change = self._free(y, euclidean) - old
+        change = free - old
         kept = state.memory[0].shape[2] - 1
         past_s, past_y = carried[:, :, 2 : 2 + kept], carried[:, :, 3 + kept : 3 + 2 * kept]
         product = manifold.inner(y, s, change)

@@ -28,6 +28,7 @@ from nestbo.surrogate import CRITERIA, Surrogate, fit_nested, fit_surrogate, pre
 
 _FRESH_FIT = 10  # every so many evaluations, and less often later on, a fit starts anew
 _POOL = 256
+_SMALL = 10  # dimensions
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -99,7 +100,8 @@ class Bayesian(Strategy):
         """Where the acquisition function is largest on the latent space, (runs, *point)."""
         drawn = [candidates(latent, x, y, g, _POOL) for x, y, g in zip(points, runs.y, runs.rngs, strict=True)]
         pools = [torch.stack(pool, 1) for pool in zip(*drawn, strict=True)]
-        z, _ = maximise(acquisition, latent, pools, optimiser=OPTIMISERS[self.optimiser])
+        restarts = 8 if latent.dim <= _SMALL else 4  # one step in many dimensions costs more, and one hill is wider
+        z, _ = maximise(acquisition, latent, pools, optimiser=OPTIMISERS[self.optimiser], restarts=restarts)
         return z
 
     def _search_embedded(self, arm: Arm, acquisition: Any, runs: Runs) -> tuple[Tensor, Tensor]:
