@@ -91,7 +91,6 @@ def test_what_is_done_is_not_done_again(tmp_path):
     same(run(RANDOM, 6, tmp_path / "a.npz"), first)
 
 
-@pytest.mark.xfail(strict=True, reason="what a file is about is written and never read")
 def test_a_file_of_other_trials_is_refused(tmp_path):
     """Instead of going on with their points on another problem."""
     run(RANDOM, 6, tmp_path / "a.npz")
@@ -201,7 +200,6 @@ class TestCommand:
         assert message in capsys.readouterr().err
         assert not list(tmp_path.iterdir())
 
-    @pytest.mark.xfail(strict=True, raises=IndexError, reason="no trials have no name")
     def test_no_trials_are_a_mistake(self, tmp_path):
         with pytest.raises(SystemExit):
             main([*self.arguments, "--trials", "0", "--out", str(tmp_path)])

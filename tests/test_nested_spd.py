@@ -205,7 +205,6 @@ class TestLiftNear:
 
     @FAMILIES
     @pytest.mark.parametrize("bound", BOUNDS)
-    @pytest.mark.xfail(strict=True, reason="rounding at a bound counts as being outside, and the whole of K is dropped")
     def test_a_matrix_at_a_bound_is_its_own_lift(self, family, bound, rng):
         """Its eigenvector there lies in the span of W, so that it is at the bound whatever the coupling is."""
         space = SPD(4, eigenvalues=BOUNDS)

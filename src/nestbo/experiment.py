@@ -14,7 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from torch import Tensor
 
 from nestbo.errors import ArgumentError
 from nestbo.manifolds import Manifold, space
+from nestbo.manifolds.base import check_size
 from nestbo.nested import Identity
 from nestbo.problems import Problem, problem
 from nestbo.strategies import GaBO, Runs, Strategy, strategy
@@ -45,6 +46,9 @@ class Trials:
     method: str
     seeds: tuple[int, ...]
     latent_dim: int | None = None
+
+    def __post_init__(self) -> None:
+        check_size("The number of trials", len(self.seeds))
 
     @property
     def name(self) -> str:
@@ -79,7 +83,7 @@ def run(
     """Go on until every trial has ``budget`` evaluations or ``limit`` seconds have passed; written as it goes."""
     where, objective = _setting(trials, device)
     method = _method(trials)
-    state = _load(path, device) if path.exists() else _begin(trials, where, objective, device)
+    state = _load(path, trials, device) if path.exists() else _begin(trials, where, objective, device)
     started = saved = time.monotonic()
     while state.y.shape[1] < budget and time.monotonic() - started < limit:
         before = time.monotonic()
@@ -167,8 +171,12 @@ def _save(path: Path, trials: Trials, state: Progress, device: str) -> None:
     os.replace(part, path)
 
 
-def _load(path: Path, device: str) -> Progress:
+def _load(path: Path, trials: Trials, device: str) -> Progress:
     with np.load(path, allow_pickle=False) as file:
+        about = json.loads(str(file["about"]))
+        for name, wanted in asdict(trials).items():
+            if about[name] != (list(wanted) if name == "seeds" else wanted):
+                raise ArgumentError(f"{path} holds trials with {name} {about[name]!r}, got {wanted!r}.")
         x, y = (torch.from_numpy(file[name]).to(device) for name in ("x", "y"))
         return Progress(x, y, json.loads(str(file["notes"])), json.loads(str(file["about"]))["seconds"])
 
@@ -190,8 +198,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     torch.set_num_threads(given.threads)
     seeds = tuple(range(given.first, given.first + given.trials))
-    trials = Trials(given.problem, given.space, given.method, seeds, given.latent_dim)
     try:
+        trials = Trials(given.problem, given.space, given.method, seeds, given.latent_dim)
         state = run(trials, given.budget, given.out / trials.name, device=given.device, limit=given.limit)
     except ArgumentError as error:
         parser.error(str(error))

@@ -53,5 +53,5 @@ class NestedMapping(ABC):
         """A point that projects to z and otherwise resembles the point x, (…, q or 1, *point)."""
 
     @abstractmethod
-    def fit_lift(self, x: Tensor) -> Self:
+    def fit_lift(self, x: Tensor, *, max_iterations: int = 1000) -> Self:
         """The same projection with the lift that is nearest to points x (*runs, n, *point), as in the paper's eq. 4."""

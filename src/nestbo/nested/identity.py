@@ -46,5 +46,5 @@ class Identity(NestedMapping):
     def lift_near(self, z: Tensor, x: Tensor) -> Tensor:
         return z
 
-    def fit_lift(self, x: Tensor) -> Self:
+    def fit_lift(self, x: Tensor, *, max_iterations: int = 1000) -> Self:
         return self

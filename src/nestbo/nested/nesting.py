@@ -42,6 +42,8 @@ class Nesting:
                 f"Spaces that nest are {', '.join(MAPPINGS)}, each in its own kind, got "
                 f"{self.ambient} to {self.latent}."
             )
+        if isinstance(self.ambient, Sphere | SPD) and smaller(self.ambient, self.latent.n) != self.latent:  # type: ignore[attr-defined]
+            raise ArgumentError(f"A latent space of {self.ambient} differs in size only, got {self.latent}.")
         if isinstance(self.ambient, Product) and len(self.ambient.factors) != len(self.latent.factors):  # type: ignore[attr-defined]
             raise ArgumentError(f"Nested products have as many factors, got {self.ambient} to {self.latent}.")
 

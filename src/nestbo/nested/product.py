@@ -32,7 +32,8 @@ class NestedProduct(NestedMapping):
 
     @property
     def basis(self) -> Tensor:  # type: ignore[override]
-        parts = [m.basis.flatten(-2) for m in self.mappings if not isinstance(m, Identity)]
+        learned = [m for m in self.mappings if not isinstance(m, Identity)]
+        parts = [m.basis if isinstance(m, NestedProduct) else m.basis.flatten(-2) for m in learned]
         return torch.cat(parts, -1) if parts else torch.zeros(0, dtype=torch.float64)
 
     @property
@@ -64,8 +65,10 @@ class NestedProduct(NestedMapping):
         parts = self.latent.split(z), self.ambient.split(x)
         return self.ambient.join(self._each(lambda m, z, x: m.lift_near(z, x), *parts))
 
-    def fit_lift(self, x: Tensor) -> Self:
-        return type(self)(tuple(self._each(lambda m, x: m.fit_lift(x), self.ambient.split(x))))
+    def fit_lift(self, x: Tensor, *, max_iterations: int = 1000) -> Self:
+        return type(self)(
+            tuple(self._each(lambda m, x: m.fit_lift(x, max_iterations=max_iterations), self.ambient.split(x)))
+        )
 
     def _each(self, operation: Callable[..., Any], *parts: Iterable[Tensor]) -> list[Any]:
         return [operation(*each) for each in zip(self.mappings, *parts, strict=True)]

@@ -17,6 +17,7 @@ from nestbo.nested.base import NestedMapping
 from nestbo.optimise import lbfgs
 
 _BISECTIONS = 40
+_ROUNDING = 1e-13  # relative to the upper bound: an eigenvalue at a bound is within it
 
 
 class _Matrices(NestedMapping):
@@ -58,9 +59,11 @@ class _Matrices(NestedMapping):
         if bounds is None:
             return lift(t)
 
+        slack = _ROUNDING * bounds[1]
+
         def inside(t: Tensor) -> Tensor:
             values, _ = linalg.eigh(lift(t).detach())
-            return ((values >= bounds[0]) & (values <= bounds[1])).all(-1)
+            return ((values >= bounds[0] - slack) & (values <= bounds[1] + slack)).all(-1)
 
         low, high = torch.where(inside(t), t, 0), t
         for _ in range(_BISECTIONS):
@@ -119,7 +122,7 @@ class NestedSPD(_Matrices):
         rest = linalg.completion(self._frame)
         return min(max(1.0, low), high) * rest @ rest.mT
 
-    def fit_lift(self, x: Tensor, tolerance: float = 1e-8) -> Self:
+    def fit_lift(self, x: Tensor, *, max_iterations: int = 1000) -> Self:
         """The lift nearest to matrices x (*runs, n, D, D) in the sense of the paper's eq. 4.
 
         B and K are free parameters: B runs over SPD matrices within the bounds, K = (1 + MMᵀ)^{−½} M over all M. The
@@ -138,7 +141,7 @@ class NestedSPD(_Matrices):
             return self.space.sq_dist(turned, lifted).mean(-1)
 
         start = both.join(_own_parameters(turned, d, rest))
-        found = lbfgs(loss, both, start, data=(turned,), tolerance=tolerance, max_iterations=1000).point
+        found = lbfgs(loss, both, start, data=(turned,), tolerance=1e-8, max_iterations=max_iterations).point
         b, m = both.split(found.reshape(*x.shape[:-3], *[1] * (x.ndim > 3), -1))
         coupling = _contraction(m.unflatten(-1, (d, size))) @ frame.mT
         return replace(self, complement=sym(frame @ b @ frame.mT), coupling=coupling)
@@ -182,7 +185,7 @@ class NestedLogSPD(_Matrices):
         """With the offset of x."""
         return replace(self, offset=self._outside(linalg.logm(x))).lift(z)
 
-    def fit_lift(self, x: Tensor) -> Self:
+    def fit_lift(self, x: Tensor, *, max_iterations: int = 1000) -> Self:
         """The lift nearest to matrices x (*runs, n, D, D) in the log-Euclidean metric: H is the mean of the data's."""
         offset = self._outside(linalg.logm(x).mean(-3, keepdim=True))
         return replace(self, offset=offset.squeeze(-3) if x.ndim == 3 else offset)

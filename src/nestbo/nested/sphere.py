@@ -114,7 +114,7 @@ class NestedSphere(NestedMapping):
         s = torch.where(across > 1e-8, s, 1)  # x is in the span of W: so is every point near it
         return linalg.unit(s * inside + (1 - s**2).sqrt() * linalg.unit(outside))
 
-    def fit_lift(self, x: Tensor) -> Self:
+    def fit_lift(self, x: Tensor, *, max_iterations: int = 1000) -> Self:
         """The lift nearest to points x (*runs, n, D+1) in the sense of the paper's eq. 4, with s ≥ 0.1.
 
         ⟨x, lift(project(x))⟩ = ⟨(s, h), y⟩ for the unit vectors y = (|Wᵀx|, x − W Wᵀx), so that (s, h) is their mean.
@@ -127,7 +127,9 @@ class NestedSphere(NestedMapping):
             return sphere.sq_dist(mean.unsqueeze(-2), y).mean(-1)
 
         points = y.reshape(-1, *y.shape[-2:])
-        mean = trust_region(loss, sphere, linalg.unit(points.sum(-2)), data=(points,)).point
+        mean = trust_region(
+            loss, sphere, linalg.unit(points.sum(-2)), data=(points,), max_iterations=max_iterations
+        ).point
         offset = self._outside(mean[:, 1:].reshape(*y.shape[:-2], 1, -1))
         longest = math.sqrt(1 - _LEAST_SCALE**2)
         size = linalg.norm(offset).unsqueeze(-1)

@@ -20,6 +20,7 @@ FULL, EMBEDDED = "full", "embedded"
 _SIZES: dict[type[Manifold], tuple[int, ...]] = {Sphere: (2, 5), SPD: (2, 3)}  # what "auto" tries
 _WIDER = 1  # a random great sphere of one dimension more is less often steep in some direction
 _DECAY = 0.93  # of the memory of an arm's earlier suggestions, at each new one
+_LIFT_ITERATIONS = 30  # of a fit that is soon made again
 _PATIENCE = 40  # suggestions from one embedded space without a success
 _FIRST = 10  # values that say what is usual
 _IMPROVEMENT = 1e-3  # of (usual − best): less is no success
@@ -50,7 +51,7 @@ class Arm:
 
 def fitted(mapping: NestedMapping, z: Tensor, runs: Runs) -> Tensor:
     """The lift nearest to all evaluated points, as in the paper."""
-    return mapping.fit_lift(runs.x).lift(z)
+    return mapping.fit_lift(runs.x, max_iterations=_LIFT_ITERATIONS).lift(z)
 
 
 def incumbent(mapping: NestedMapping, z: Tensor, runs: Runs) -> Tensor:
@@ -96,7 +97,7 @@ def _sizes(space: Manifold) -> list[Any]:
 
 def _wider(space: Manifold, size: Any) -> Any:
     """The size of an embedded space: spheres only, since small matrices inside large ones reach too little of them."""
-    if isinstance(space, Product):
+    if isinstance(space, Product) and size is not None:
         return tuple(map(_wider, space.factors, size))
     return min(size + _WIDER, space.n) if isinstance(space, Sphere) and size is not None else None
 

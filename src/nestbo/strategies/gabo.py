@@ -110,7 +110,7 @@ class Bayesian(Strategy):
         basis = torch.stack([arm.nesting.bases.random(rng=rng) for rng in runs.rngs])
         for k, (notes, y) in enumerate(zip(runs.notes, runs.y.tolist(), strict=True)):
             if (noted := latest(notes, arm.name)) is not None and not exhausted(arm.name, notes, y):
-                basis[k] = torch.tensor(noted)
+                basis[k] = torch.tensor(noted, dtype=basis.dtype)
         section = arm.nesting.at(basis)
 
         def along(z: Tensor) -> Tensor:
@@ -255,6 +255,8 @@ class HDGaBO(Bayesian):
             raise ArgumentError(f"arms is a tuple of names ({', '.join(ARMS)}), got {self.arms!r}.")
         for name in self.arms:
             check_choice("An arm", name, ARMS)
+        if len(set(self.arms)) < len(self.arms):
+            raise ArgumentError(f"Each of arms is named once, got {self.arms!r}.")
         if not isinstance(self.exact, bool):
             raise ArgumentError(f"exact is True or False, got {self.exact!r}.")
 

@@ -102,7 +102,7 @@ def steepness(kernel: ManifoldKernel, x: Tensor, y: Tensor, rngs: list[torch.Gen
     x, y = representative(x, y)
     fits = [fit_surrogate(kernel, x, y, rngs, outputs=map_.fit, **options) for map_ in (Standardise, Log)]
     plain, log = (fit.loss - fit.outputs.log_slope(y).sum(-1) for fit in fits)
-    return plain - log > _CLEARLY * y.shape[-1]
+    return (plain - log > _CLEARLY * y.shape[-1]) & (y.amax(-1) > y.amin(-1))
 
 
 def targets(

@@ -30,12 +30,16 @@ def negative_log_likelihood(
     gram = noisy_gram(kernel, parameters, statistic)
     half_log_determinant, square = _Whitened.apply(gram, z.expand(gram.shape[:-1]))  # type: ignore[no-untyped-call]
     weight, rate = scale_prior(z, priors)
-    if noise is None:
-        loss = half_log_determinant + weight * best_scale(square, weight, rate).log()
-    else:
-        scale = noise / parameters[..., -1].exp()
-        loss = half_log_determinant + weight * scale.log() + (square / 2 + rate) / scale
+    loss = half_log_determinant + _at_scale(square, weight, rate, parameters, noise)
     return loss + _unusual(kernel, parameters, noise) if priors else loss
+
+
+def _at_scale(square: Tensor, weight: float, rate: float, parameters: Tensor, noise: Tensor | None) -> Tensor:
+    """What the scale of the signal adds: at the best one, or at that which the known noise gives."""
+    if noise is None:
+        return weight * best_scale(square, weight, rate).log()
+    scale = noise / parameters[..., -1].exp()
+    return weight * scale.log() + (square / 2 + rate) / scale
 
 
 def _unusual(kernel: ManifoldKernel, parameters: Tensor, noise: Tensor | None) -> Tensor:
@@ -62,7 +66,7 @@ def leave_one_out(
     alpha, precision = both[..., 0] - mean * both[..., 1], inverse.diagonal(dim1=-2, dim2=-1)
     weight, rate = scale_prior(z, priors)
     square = (alpha.square() / precision).sum(-1)
-    loss = weight * best_scale(square, weight, rate).log() - precision.log().sum(-1) / 2
+    loss = _at_scale(square, weight, rate, parameters, noise) - precision.log().sum(-1) / 2
     return loss + _unusual(kernel, parameters, noise) if priors else loss
 
 

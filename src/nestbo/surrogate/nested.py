@@ -89,15 +89,17 @@ def _starts(
 ) -> Tensor:
     """(runs, starts, size), with the previous parameters where there are any, else the medians of their priors."""
     bases = nesting.bases
-    parameters = median_parameters(kernel).expand(len(rngs), 1, -1)
-    if previous is None:
-        found = torch.stack([bases.random(_RANDOM_STARTS, rng=rng) for rng in rngs])
-    else:
-        last = torch.tensor([note["basis"] for note in previous], dtype=torch.float64, device=rngs[0].device)
-        step = _PERTURBATION * bases.typical_distance
-        near = [bases.exp(w, step * bases.random_tangent(w, rng)) for w, rng in zip(last, rngs, strict=True)]
-        found = torch.stack([last, torch.stack(near)], 1)
-        parameters = torch.tensor([note["parameters"] for note in previous], dtype=torch.float64).unsqueeze(1)
+    found = torch.stack([bases.random(_RANDOM_STARTS, rng=rng) for rng in rngs])
     if guess is not None:
         found = torch.cat([found, guess.unsqueeze(1)], 1)
-    return both.project(both.join([found, parameters.to(found)]))
+    starts = both.join([found, median_parameters(kernel).to(found).expand(*found.shape[:2], -1)])
+    if previous is not None:
+        last, parameters = (
+            torch.tensor([note[name] for note in previous], dtype=torch.float64).to(found)
+            for name in ("basis", "parameters")
+        )
+        step = _PERTURBATION * bases.typical_distance
+        near = [bases.exp(w, step * bases.random_tangent(w, rng)) for w, rng in zip(last, rngs, strict=True)]
+        known = both.join([torch.stack([last, torch.stack(near)], 1), parameters.unsqueeze(1)])
+        starts = torch.cat([known, starts], 1)
+    return both.project(starts)
