@@ -156,27 +156,34 @@ def standings(arms: list[Arm], notes: list[dict[str, Any]], y: list[float]) -> l
     ]
 
 
-def by_success(names: list[str], notes: list[dict[str, Any]], y: list[float], rng: torch.Generator) -> int:
+def by_success(
+    names: list[str], notes: list[dict[str, Any]], y: list[float], rng: torch.Generator, pending: int = 0
+) -> int:
     """Thompson sampling: each arm draws from Beta(1 + successes, 1 + failures), the largest draw suggests."""
     draw = np.random.default_rng(int(torch.randint(2**62, (), generator=rng, device=rng.device)))
     return int(np.argmax([draw.beta(1 + good, 1 + bad) for good, bad in record(names, notes, y).values()]))
 
 
-def balanced(names: list[str], notes: list[dict[str, Any]], y: list[float], rng: torch.Generator) -> int:
+def balanced(
+    names: list[str], notes: list[dict[str, Any]], y: list[float], rng: torch.Generator, pending: int = 0
+) -> int:
     """Every other suggestion from an embedded space, which sees all of the objective; the others by success."""
-    wide = [k for k, name in enumerate(names) if EMBEDDED in name]
-    if len(notes) % 2 and wide:
-        return wide[len(notes) // 2 % len(wide)]
+    wide, turn = [k for k, name in enumerate(names) if EMBEDDED in name], len(notes) + pending
+    if turn % 2 and wide:
+        return wide[turn // 2 % len(wide)]
     rest = [name for name in names if EMBEDDED not in name] or names
     return names.index(rest[by_success(rest, notes, y, rng)])
 
 
-def in_turn(names: list[str], notes: list[dict[str, Any]], y: list[float], rng: torch.Generator) -> int:
+def in_turn(
+    names: list[str], notes: list[dict[str, Any]], y: list[float], rng: torch.Generator, pending: int = 0
+) -> int:
     """One after the other."""
-    return len(notes) % len(names)
+    return (len(notes) + pending) % len(names)
 
 
-CHOICES: dict[str, Callable[[list[str], list[dict[str, Any]], list[float], torch.Generator], int]] = {
+# From the names of the arms, the notes and values of a run, its generator, and how many suggestions are under way.
+CHOICES: dict[str, Callable[[list[str], list[dict[str, Any]], list[float], torch.Generator, int], int]] = {
     "balanced": balanced,
     "success": by_success,
     "in-turn": in_turn,

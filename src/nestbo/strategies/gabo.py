@@ -276,7 +276,7 @@ class HDGaBO(Bayesian):
     def choose(self, arms: list[Arm], runs: Runs) -> list[Arm]:
         names, rule = [arm.name for arm in arms], CHOICES[self.choice]
         each = zip(runs.notes, runs.y.tolist(), runs.rngs, strict=True)
-        return [arms[rule(names, notes, y, rng)] for notes, y, rng in each]
+        return [arms[rule(names, notes, y, rng, runs.pending.shape[1])] for notes, y, rng in each]
 
 
 def check_choice(name: str, value: Any, known: Collection[str]) -> None:
