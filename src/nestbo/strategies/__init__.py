@@ -3,11 +3,23 @@
 from nestbo.manifolds import Manifold
 from nestbo.specification import parse
 from nestbo.strategies.base import Runs, Standing, Strategy, Suggestion
+from nestbo.strategies.dropout import DropoutBO
+from nestbo.strategies.euclidean import EuclideanBO
 from nestbo.strategies.gabo import GaBO, HDGaBO
 from nestbo.strategies.random import RandomSearch
+from nestbo.strategies.rembo import REMBO
+from nestbo.strategies.sir import SIRBO
 
 _SMALL = 10
-STRATEGIES: dict[str, type[Strategy]] = {"randomsearch": RandomSearch, "gabo": GaBO, "hdgabo": HDGaBO}
+STRATEGIES: dict[str, type[Strategy]] = {
+    "randomsearch": RandomSearch,
+    "gabo": GaBO,
+    "hdgabo": HDGaBO,
+    "euclideanbo": EuclideanBO,
+    "dropoutbo": DropoutBO,
+    "sirbo": SIRBO,
+    "rembo": REMBO,
+}
 
 
 def strategy(text: str) -> Strategy:
@@ -22,7 +34,11 @@ def default_strategy(space: Manifold) -> Strategy:
 
 
 __all__ = [
+    "REMBO",
+    "SIRBO",
     "STRATEGIES",
+    "DropoutBO",
+    "EuclideanBO",
     "GaBO",
     "HDGaBO",
     "RandomSearch",

@@ -1,0 +1,39 @@
+"""Bayesian optimisation that ignores the geometry of its space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from torch import Tensor
+
+from nestbo.strategies.base import Runs
+from nestbo.strategies.coordinates import Chart
+from nestbo.strategies.sections import InCoordinates, Section
+
+
+@dataclass(frozen=True, repr=False)
+class EuclideanBO(InCoordinates):
+    """Classical Bayesian optimisation in the coordinates of the space: Euclidean BO and, on SPD matrices, Cholesky BO.
+
+    The kernel is that of the coordinates: on the sphere the chordal distance, on SPD matrices the Frobenius distance of
+    the matrices themselves or, with ``coordinates="cholesky"``, of their factors. The search is constrained to |x| = 1
+    or to the bounds of eigenvalues: batched Riemannian L-BFGS on the space replaces SLSQP under the same constraints.
+
+    >>> import nestbo as nb
+    >>> study = nb.Study(nb.SPD(2, eigenvalues=(0.1, 2)), EuclideanBO(coordinates="cholesky"), seed=0)
+    >>> _ = study.run(lambda x: float(x.trace()), 8, progress=False)
+    >>> study.best.value < 2
+    True
+    """
+
+    @classmethod
+    def samples(cls) -> list[Self]:
+        return [cls(), cls(coordinates="cholesky")]
+
+    def section(self, chart: Chart, runs: Runs) -> Section:
+        return Section(chart.space, _same, _same, runs.x)
+
+
+def _same(x: Tensor) -> Tensor:
+    return x

@@ -1,0 +1,117 @@
+"""What the methods in coordinates share: one Gaussian process, one search, and a section that tells them apart."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nestbo.acquisition import ACQUISITIONS, candidates, maximise
+from nestbo.errors import ArgumentError
+from nestbo.kernels import kernel
+from nestbo.manifolds import Euclidean, Manifold
+from nestbo.manifolds.base import check_size
+from nestbo.optimise import lbfgs
+from nestbo.strategies.base import Runs, Strategy
+from nestbo.strategies.coordinates import COORDINATES, Chart, chart
+from nestbo.surrogate import Surrogate, fit_surrogate, previous_parameters
+
+_MODEL = "model"  # in the notes
+_FRESH_FIT = 10  # every so many evaluations a fit starts anew
+_POOL = 256
+_SMALL = 10  # dimensions
+
+
+@dataclass(frozen=True)
+class Section:
+    """Where a method searches, and what its model sees.
+
+    The search goes over ``domain``, whose points z (…, runs, 1, *point) ``reach`` takes to the space. The model sees
+    the coordinates (…, runs, n, size) of points of the space through ``reduce``. ``starts`` (runs, n, *point) are where
+    the evaluated points lie in the domain. Since a candidate is judged as ``reduce`` of what ``reach`` makes of it, the
+    model is asked about the point that will be evaluated, on the space, not about one that projection then moves.
+    """
+
+    domain: Manifold
+    reach: Callable[[Tensor], Tensor]
+    reduce: Callable[[Tensor], Tensor]
+    starts: Tensor
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class InCoordinates(Strategy):
+    """A method that knows the space as vectors only: ambient vectors, entries of matrices or of Cholesky factors.
+
+    As in the comparison of Jaquier and Rozo 2020, section 4: the SE kernel of these vectors, maximum likelihood on
+    standardised values, expected improvement. Where they search with SLSQP under the constraints of the space, the
+    batched optimiser searches the space itself, which is the same set.
+    """
+
+    coordinates: str = "matrix"
+    acquisition: str = "ei"
+    initial: int = 5
+
+    def __post_init__(self) -> None:
+        check_size("The number of initial points", self.initial)
+        known: dict[str, Any] = {"coordinates": COORDINATES, "acquisition": ACQUISITIONS}
+        for name, names in known.items():
+            if getattr(self, name) not in tuple(names):
+                raise ArgumentError(f"{name} is one of {', '.join(names)}, got {getattr(self, name)!r}.")
+
+    @abstractmethod
+    def section(self, chart: Chart, runs: Runs) -> Section:
+        """Where the next point of each run is looked for."""
+
+    def check(self, space: Manifold) -> None:
+        size, wanted = chart(space, self.coordinates).size, getattr(self, "latent_dim", 1)
+        if wanted > size:
+            raise ArgumentError(f"{space} has {size} coordinates, got latent_dim={wanted}. Take at most {size}.")
+
+    def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[dict[str, Any]]]:
+        if runs.y.shape[1] == 0 or runs.y.shape[1] + runs.pending.shape[1] < self.initial:
+            return torch.stack([space.random(rng=rng) for rng in runs.rngs]), [{} for _ in runs.rngs]
+        on = chart(space, self.coordinates)
+        return self.search(on, self.section(on, runs), runs)
+
+    def search(self, chart: Chart, section: Section, runs: Runs) -> tuple[Tensor, list[dict[str, Any]]]:
+        """Fit the model, and find where it promises most on the section."""
+        inputs = section.reduce(chart.coordinates(runs.x))
+        unit = spread(inputs)
+        surrogate = fit(inputs / unit, runs)
+        pending = section.reduce(chart.coordinates(runs.pending)) / unit if runs.pending.shape[1] else None
+        seed = runs.y.shape[1] + runs.pending.shape[1]  # one for all runs, so that a run alone sees the same samples
+        gain = ACQUISITIONS[self.acquisition](surrogate.gp, surrogate.gp.z.amin(-1), pending, seed)
+
+        def worth(z: Tensor) -> Tensor:
+            x = section.reach(z.unflatten(-1, section.domain.point_shape))
+            value: Tensor = gain(section.reduce(chart.coordinates(x)) / unit)
+            return value
+
+        drawn = [
+            candidates(section.domain, x, y, rng, _POOL)
+            for x, y, rng in zip(section.starts, runs.y, runs.rngs, strict=True)
+        ]
+        pools = [torch.stack(pool, 1) for pool in zip(*drawn, strict=True)]
+        restarts = 8 if section.domain.dim <= _SMALL else 4
+        z, _ = maximise(worth, section.domain, pools, optimiser=lbfgs, restarts=restarts)
+        x = section.reach(z.unsqueeze(1)).squeeze(1)
+        return chart.space.project(x), [{_MODEL: note} for note in surrogate.notes]
+
+
+def spread(inputs: Tensor) -> Tensor:
+    """The root mean square deviation of the inputs (runs, n, k) of each run, (runs, 1, 1): their unit; 1 for none."""
+    deviation = (inputs - inputs.mean(1, keepdim=True)).square().mean((1, 2), keepdim=True).sqrt()
+    size = inputs.abs().amax((1, 2), keepdim=True)
+    return torch.where(deviation > 1e-12 * size, deviation, 1)
+
+
+def fit(inputs: Tensor, runs: Runs) -> Surrogate:
+    """A Gaussian process on vectors (runs, n, k): SE kernel, maximum likelihood, from the last fit now and then."""
+    gaussian, noted = kernel("gaussian", Euclidean(inputs.shape[-1])), runs.noted(_MODEL)
+    fresh = noted is None or runs.y.shape[1] % _FRESH_FIT == 0
+    previous = None if fresh or noted is None else previous_parameters(gaussian, noted)
+    return fit_surrogate(gaussian, inputs, runs.y, runs.rngs, priors=False, previous=previous, noise=runs.noise)

@@ -1,0 +1,81 @@
+"""SIR-BO: a subspace that sliced inverse regression finds in the evaluations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from nestbo.errors import ArgumentError
+from nestbo.linalg import inverse_sqrtm, orthonormal
+from nestbo.manifolds import Box
+from nestbo.manifolds.base import check_size
+from nestbo.strategies.base import Runs
+from nestbo.strategies.coordinates import Chart
+from nestbo.strategies.sections import InCoordinates, Section
+
+DOMAINS = ("subspace", "space")
+_SLICES = 10
+_TIE = 1e-6
+
+
+@dataclass(frozen=True, repr=False)
+class SIRBO(InCoordinates):
+    """Learn ``latent_dim`` directions from the evaluations so far, and model in these (Zhang, Li and Su 2019).
+
+    The model sees z = Bᵀx, with orthonormal directions B found anew each time. With ``within="subspace"`` the
+    acquisition function is maximised over z, whose preimage of least norm, B z, is projected to the space; with
+    ``within="space"`` it is maximised over the space itself.
+    """
+
+    latent_dim: int
+    within: str = "subspace"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_size("latent_dim", self.latent_dim)
+        if self.within not in DOMAINS:
+            raise ArgumentError(f"within is one of {', '.join(DOMAINS)}, got {self.within!r}.")
+
+    @classmethod
+    def samples(cls) -> list[Self]:
+        return [cls(2), cls(2, "space", coordinates="cholesky")]
+
+    def section(self, chart: Chart, runs: Runs) -> Section:
+        v = chart.coordinates(runs.x)
+        basis = directions(v, runs.y, self.latent_dim)
+        if self.within == "space":
+            return Section(chart.space, lambda x: x, lambda v: v @ basis, runs.x)
+        domain = Box((-chart.radius,) * self.latent_dim, (chart.radius,) * self.latent_dim)
+        return Section(domain, lambda z: chart.point(z @ basis.mT), lambda v: v @ basis, domain.project(v @ basis))
+
+
+def directions(v: Tensor, y: Tensor, count: int) -> Tensor:
+    """Orthonormal directions (…, size, count) along which y (…, n) varies with v (…, n, size), by Li (1991).
+
+    Order by y, cut into slices, whiten v, and take the leading eigenvectors of the covariance of the means of slices.
+    The covariance that whitens is shrunk towards a multiple of the identity, by size/(size + n), since n may be less
+    than size. Where the slices say nothing, as when there are fewer of them than directions, principal ones stand in.
+    """
+    n, size = v.shape[-2:]
+    centred = v - v.mean(-2, keepdim=True)
+    covariance = centred.mT @ centred / n
+    variance = covariance.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None]
+    variance = torch.where(variance > 0, variance, 1)
+    identity = torch.eye(size, dtype=v.dtype, device=v.device)
+    whiten = inverse_sqrtm((n * covariance + size * variance * identity) / (n + size))
+    means = _slices(n, count, v) @ centred.gather(-2, y.argsort(dim=-1, stable=True).unsqueeze(-1).expand_as(v))
+    between = whiten @ (means.mT @ means + _TIE * covariance) @ whiten
+    leading = torch.linalg.eigh(between).eigenvectors.flip(-1)[..., :count]
+    largest = leading.gather(-2, leading.abs().argmax(-2, keepdim=True))
+    return orthonormal(whiten @ (leading * largest.sign()))
+
+
+def _slices(n: int, count: int, like: Tensor) -> Tensor:
+    """(slices, n): sums over ordered points that give each slice's mean, times the root of its share."""
+    number = max(2, min(n // 2, max(_SLICES, count + 1)))
+    member = torch.arange(number).unsqueeze(-1) == torch.arange(n) * number // n
+    sizes = member.sum(-1, keepdim=True).clamp(min=1)
+    return (member / (sizes * n).sqrt()).to(like)
