@@ -84,17 +84,19 @@ class TestRuns:
         torch.testing.assert_close(runs.y, vector(3, 7, -2, 7).unsqueeze(0))
         assert torch.equal(runs.pending, vector(0, -1).reshape(1, 1, 2))
         assert runs.rngs == [rng]
-        assert runs.notes == [{"parameters": [1.0]}]
+        assert runs.notes == [[{}, {}, {"parameters": [1.0]}, {}]]
 
     def test_an_empty_history(self, rng):
         runs = Runs.of(self.space, History(), rng)
         assert runs.x.shape == runs.pending.shape == (1, 0, 2)
         assert runs.y.shape == (1, 0)
-        assert runs.notes == [{}]
+        assert runs.notes == [[]]
 
-    def test_notes_are_those_of_the_last_finished_trial_that_has_some(self, rng):
+    def test_what_was_noted_last_is_that_of_finished_trials(self, rng):
         asked = HISTORY.add(Trial(5, vector(0, 1), notes={"parameters": [2.0]}))
-        assert Runs.of(self.space, asked, rng).notes == [{"parameters": [1.0]}]
+        runs = Runs.of(self.space, asked, rng)
+        assert runs.noted("parameters") == [[1.0]]
+        assert runs.noted("basis") is None
 
     def test_one_more_point_pending(self, rng):
         runs = Runs.of(self.space, HISTORY, rng)
