@@ -14,16 +14,32 @@ from nestbo.history import History, Trial
 from nestbo.manifolds import SPD, Box, Euclidean, Grassmann, Manifold, Product, Sphere, Stiefel, space
 from nestbo.minimum import Minimum, minimize
 from nestbo.problems import Problem, problem
-from nestbo.strategies import GaBO, HDGaBO, RandomSearch, Standing, Strategy, Suggestion, strategy
+from nestbo.strategies import (
+    REMBO,
+    SIRBO,
+    DropoutBO,
+    EuclideanBO,
+    GaBO,
+    HDGaBO,
+    RandomSearch,
+    Standing,
+    Strategy,
+    Suggestion,
+    strategy,
+)
 from nestbo.study import Study
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "REMBO",
+    "SIRBO",
     "SPD",
     "ArgumentError",
     "Box",
+    "DropoutBO",
     "Euclidean",
+    "EuclideanBO",
     "GaBO",
     "Grassmann",
     "HDGaBO",
