@@ -10,6 +10,7 @@ from nestbo import SPD, ArgumentError, Box, HDGaBO, Product, RandomSearch, Spher
 from nestbo.nested import NestedProduct, NestedSPD, NestedSphere, Nesting
 from nestbo.strategies import Runs
 from nestbo.strategies.arms import CHOICES, Arm, balanced, by_success, exhausted, in_turn, record, standings, successes
+from nestbo.strategies.gabo import _due
 
 BOTH = Product(Sphere(6), SPD(3))
 QUICK = {"initial": 3, "outputs": "standardise"}
@@ -374,8 +375,37 @@ class TestProposals:
         method = HDGaBO(2, ("incumbent",), initial=3)
         _, (note,) = method.propose(Sphere(6), self.runs(Sphere(6), [[{}] * 6], rng))
         assert note["arm"] == "nested:2:incumbent"
-        assert set(note["nested:2"]) == {"parameters", "basis"}
-        assert note["steep"] in (True, False)
+        assert set(note["nested:2"]) == {"parameters", "evaluations", "basis"}
+        assert note["steep"] in ([True, 6], [False, 6])
+
+    def test_a_run_is_the_same_beside_one_that_has_not_been_fitted_yet(self, rng):
+        method, space = HDGaBO(2, ("incumbent",), **QUICK), Sphere(6)
+        _, (note,) = method.propose(space, self.runs(space, [[{}] * 6], seeded(5)))
+        both = self.runs(space, [[{}] * 5 + [note], [{}] * 6], rng)
+        together, _ = method.propose(space, both)
+        alone, _ = method.propose(space, self.runs(space, [[{}] * 5 + [note], [{}] * 6], seeded(0)).take([0]))
+        torch.testing.assert_close(together[0], alone[0], rtol=0, atol=5e-3)
+
+    def test_embedded_spaces_are_kept_while_points_are_under_evaluation(self):
+        study = Study(Sphere(8), HDGaBO(2, ("embedded",), **QUICK), seed=0)
+        study.run(smooth(study.space), 4, progress=False)
+        asked = [*study.ask(2), study.ask()]
+        assert len({str(trial.notes["full:embedded:2"]) for trial in asked}) == 1
+
+    def test_fits_start_anew_whenever_their_turn_comes(self):
+        """Also where the model is chosen at odd counts only, or points come three at a time."""
+        assert [_due({"evaluations": a}, b) for a, b in ((9, 11), (11, 19), (5, 27), (90, 119), (119, 120))] == [
+            True,
+            False,
+            True,
+            False,
+            True,
+        ]
+        assert _due(None, 5) is None
+
+    def test_the_papers_distances_on_products(self):
+        (arm,) = HDGaBO.paper((1, 2)).arms_on(Product(Sphere(3), SPD(3)))
+        assert arm.nesting.compared == Product(Sphere(1), SPD(2, metric="log-euclidean"))
 
     @pytest.mark.parametrize("lift", ["fitted", "incumbent", "random"])
     def test_lifts_differ_and_keep_the_latent_point(self, lift, rng):

@@ -100,6 +100,7 @@ class TestRuns:
 
     def test_one_more_point_pending(self, rng):
         runs = Runs.of(self.space, HISTORY, rng)
-        more = runs.with_pending(vector(1, 0).unsqueeze(0))
+        more = runs.with_pending(vector(1, 0).unsqueeze(0), [{"arm": "full"}])
         assert more.pending.shape == (1, 2, 2)
+        assert more.asked == [[{}, {"arm": "full"}]]
         assert runs.pending.shape == (1, 1, 2)

@@ -208,3 +208,20 @@ class TestLiftNear:
         mapping = NestedSphere.random(sphere, sphere, rng)
         x, z = sphere.random(5, rng=rng), sphere.random(5, rng=rng)
         torch.testing.assert_close(mapping.lift_near(z, x), z @ mapping.basis.mT)
+
+
+@pytest.mark.parametrize("apart", [2e-8, 1e-6, 1e-3])
+def test_lifts_near_points_that_almost_lie_in_the_span(apart, rng):
+    mapping = NestedSphere.random(nb.Sphere(10), nb.Sphere(3), rng)
+    inside = mapping.lift(nb.Sphere(3).random(20, rng=rng))
+    x = nb.Sphere(10).exp(inside, apart * nb.Sphere(10).random_tangent(inside, rng))
+    z = -mapping.project(x)
+    torch.testing.assert_close(mapping.project(mapping.lift_near(z, x)), z, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("near", [1e-2, 1e-4, 1e-6])
+def test_axes_next_to_the_opposite_pole(near):
+    axis = nb.linalg.unit(torch.tensor([near, 0.0, 0.0, -1.0], dtype=torch.float64))
+    basis = NestedSphere.from_axes([axis], [1.0]).basis
+    torch.testing.assert_close(basis.mT @ basis, torch.eye(3).double(), rtol=0, atol=1e-14)
+    assert (basis.mT @ axis).abs().max() < 1e-15 / near

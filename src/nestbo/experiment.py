@@ -156,7 +156,7 @@ def _save(path: Path, trials: Trials, state: Progress, device: str) -> None:
         "seeds": trials.seeds,
         "seconds": round(state.seconds, 2),
         "torch": torch.__version__,
-        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
+        "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else "cpu",
     }
     part = path.with_suffix(".part")
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -20,6 +20,11 @@ class Identity(NestedMapping):
     space: Manifold
 
     @property
+    def basis(self) -> Tensor:  # type: ignore[override]
+        """Empty: there is nothing to choose."""
+        return torch.zeros(0, dtype=torch.float64)
+
+    @property
     def ambient(self) -> Manifold:
         return self.space
 

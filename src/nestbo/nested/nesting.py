@@ -84,6 +84,13 @@ class Nesting:
             return self.kind.at(basis, self.ambient)
         return NestedProduct(tuple(part.at(b) for part, b in zip(self.parts, self._split(basis), strict=True)))
 
+    @property
+    def compared(self) -> Manifold:
+        """The latent space with the metric of a fit: log-Euclidean where logarithms are projected."""
+        if self.kind is NestedProduct:
+            return Product(*(part.compared for part in self.parts))
+        return replace(self.latent, metric="log-euclidean") if self._takes_logs else self.latent  # type: ignore[type-var]
+
     def prepare(self, x: Tensor) -> Tensor:
         """What ``project`` needs of points x (…, *point), to be computed once in a fit."""
         if self.kind is NestedProduct:

@@ -110,9 +110,10 @@ class NestedSphere(NestedMapping):
         """The nearest point to x over z, with s ≥ 0.1: on the far half of the fibre there is none."""
         inside, outside = z @ self.basis.mT, self._outside(x)
         along, across = linalg.inner(inside, x).unsqueeze(-1), linalg.norm(outside).unsqueeze(-1)
-        s = (along / torch.hypot(along, across)).clamp(min=_LEAST_SCALE)
+        s = (along / torch.hypot(along, across)).clamp(_LEAST_SCALE, 1)
         s = torch.where(across > 1e-8, s, 1)  # x is in the span of W: so is every point near it
-        return linalg.unit(s * inside + (1 - s**2).sqrt() * linalg.unit(outside))
+        away = linalg.unit(self._outside(linalg.unit(outside)))  # twice: once leaves rounding divided by |outside|
+        return linalg.unit(s * inside + (1 - s**2).sqrt() * away)
 
     def fit_lift(self, x: Tensor, *, max_iterations: int = 1000) -> Self:
         """The lift nearest to points x (*runs, n, D+1) in the sense of the paper's eq. 4, with s ≥ 0.1.
@@ -144,9 +145,10 @@ def _truncated_rotation(axis: Tensor) -> Tensor:
     """The rotation in the plane of ``axis`` and the pole (0, …, 0, 1) that takes one to the other, last row dropped."""
     pole = torch.zeros_like(axis)
     pole[-1] = 1
-    both, cosine = axis + pole, axis[-1]
-    if cosine < -1 + 1e-12:  # opposite: half a turn in any plane that contains them
+    both = axis + pole
+    square = linalg.inner(both, both)  # 2 + 2 cosine, without its cancellation
+    if square < 1e-20:  # opposite: half a turn in any plane that contains them
         both = pole.roll(1)
         return (torch.eye(len(axis), dtype=axis.dtype, device=axis.device) - 2 * torch.outer(both, both))[:-1]
     rotation = torch.eye(len(axis), dtype=axis.dtype, device=axis.device) + 2 * torch.outer(pole, axis)
-    return (rotation - torch.outer(both, both) / (1 + cosine))[:-1]
+    return (rotation - 2 * torch.outer(both, both) / square)[:-1]

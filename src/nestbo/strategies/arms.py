@@ -81,7 +81,8 @@ def arms_on(space: Manifold, latent_dim: Any, names: Iterable[str], *, logarithm
         if nesting.ambient != nesting.latent:
             arms += [Arm(f"nested:{_words(size)}", nesting, name) for name in names if name in LIFTS]
         wide = Nesting(space, smaller(space, _wider(space, size)))
-        if EMBEDDED in names and wide.ambient != wide.latent:
+        new = wide.ambient != wide.latent and all(arm.nesting != wide for arm in arms)
+        if EMBEDDED in names and new:
             arms.append(Arm(FULL, wide, f"{EMBEDDED}:{_words(size)}"))
     return arms or [Arm(FULL)]
 
@@ -110,12 +111,14 @@ def check_latent_dim(latent_dim: Any) -> None:
     """Refuse what cannot be a latent dimension of any space."""
     if latent_dim == "auto":
         return
-    for size in latent_dim if isinstance(latent_dim, tuple) and latent_dim else (latent_dim,):
-        if size is None and isinstance(latent_dim, tuple):
-            continue
-        if isinstance(size, str):
-            raise ArgumentError(f'latent_dim is a whole number, "auto", or a tuple for a product, got {latent_dim!r}.')
-        check_size("latent_dim", size)
+    if isinstance(latent_dim, tuple) and latent_dim and "auto" not in latent_dim:
+        for size in latent_dim:
+            if size is not None:
+                check_latent_dim(size)
+        return
+    if isinstance(latent_dim, str | tuple):
+        raise ArgumentError(f'latent_dim is a whole number, "auto", or a tuple for a product, got {latent_dim!r}.')
+    check_size("latent_dim", latent_dim)
 
 
 def record(names: Iterable[str], notes: list[dict[str, Any]], y: list[float]) -> dict[str, tuple[float, float]]:

@@ -38,6 +38,7 @@ class Runs:
     notes: list[list[dict[str, Any]]]
     noise: float | None = None
     cache: dict[str, Any] = field(default_factory=dict, compare=False)  # what was computed from x and y
+    asked: list[list[dict[str, Any]]] = field(default_factory=list)  # the notes of pending points
 
     @classmethod
     def of(cls, space: Manifold, history: History, rng: torch.Generator) -> Runs:
@@ -51,6 +52,7 @@ class Runs:
             [rng],
             [[trial.notes for trial in finished]],
             history.noise,
+            asked=[[trial.notes for trial in pending]],
         )
 
     def take(self, which: list[int]) -> Runs:
@@ -58,7 +60,8 @@ class Runs:
         if len(which) == len(self.rngs):
             return self
         rngs, notes = [self.rngs[k] for k in which], [self.notes[k] for k in which]
-        return Runs(self.x[which], self.y[which], self.pending[which], rngs, notes, self.noise)
+        asked = [self.asked[k] for k in which] if self.asked else []
+        return Runs(self.x[which], self.y[which], self.pending[which], rngs, notes, self.noise, asked=asked)
 
     def noted(self, key: str) -> list[Any] | None:
         """What each run noted last under a key; None if one of them never did."""
@@ -70,9 +73,10 @@ class Runs:
         """The best point of each run, (runs, 1, *point)."""
         return self.x[torch.arange(len(self.x), device=self.x.device), self.y.argmin(1)].unsqueeze(1)
 
-    def with_pending(self, x: Tensor) -> Runs:
+    def with_pending(self, x: Tensor, notes: list[dict[str, Any]]) -> Runs:
         """The same runs with one more point each that is asked and not yet told."""
-        return replace(self, pending=torch.cat([self.pending, x.unsqueeze(1)], 1))
+        asked = [[*past, note] for past, note in zip(self.asked or [[] for _ in notes], notes, strict=True)]
+        return replace(self, pending=torch.cat([self.pending, x.unsqueeze(1)], 1), asked=asked)
 
 
 def latest(notes: list[dict[str, Any]], key: str) -> Any:
@@ -119,5 +123,5 @@ class Strategy(Specified, ABC):
         for _ in range(n):
             x, notes = self.propose(space, runs)
             suggestions.append(Suggestion(x[0], notes[0]))
-            runs = runs.with_pending(x)
+            runs = runs.with_pending(x, notes)
         return suggestions

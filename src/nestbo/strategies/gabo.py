@@ -6,10 +6,9 @@ GaBO is Jaquier, Rozo, Calinon and Bürger 2019, HD-GaBO is Jaquier and Rozo 202
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
 
@@ -19,7 +18,7 @@ from torch import Tensor
 from nestbo.acquisition import ACQUISITIONS, OPTIMISERS, candidates, maximise
 from nestbo.errors import ArgumentError
 from nestbo.kernels import KERNELS, ManifoldKernel, kernel
-from nestbo.manifolds import SPD, Manifold
+from nestbo.manifolds import Manifold
 from nestbo.manifolds.base import check_size
 from nestbo.outputs import OUTPUTS, Either, Outputs, Standardise
 from nestbo.strategies.arms import ARMS, CHOICES, FULL, LIFTS, Arm, arms_on, check_latent_dim, exhausted, standings
@@ -66,7 +65,7 @@ class Bayesian(Strategy):
         return [arms[0]] * len(runs.rngs)
 
     def check(self, space: Manifold) -> None:
-        for arm in self.arms_on(space):
+        for arm in [Arm(FULL)] * (self.outputs == "auto") + self.arms_on(space):
             self._kernel(space, arm)
 
     def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[dict[str, Any]]]:
@@ -74,7 +73,9 @@ class Bayesian(Strategy):
             return torch.stack([space.random(rng=rng) for rng in runs.rngs]), [{} for _ in runs.rngs]
         arms = self.choose(self.arms_on(space), runs)
         x, notes = torch.empty_like(runs.x[:, 0]), [{"arm": arm.name} for arm in arms]
-        for which in _alike([arm.domain for arm in arms]):  # all runs that search one domain do so together
+        due = [_due(latest(past, arm.model), runs.y.shape[1]) for arm, past in zip(arms, runs.notes, strict=True)]
+        # All runs that search one domain, after the same kind of fit, do so together.
+        for which in _alike(list(zip((arm.domain for arm in arms), due, strict=True))):
             x[which], found = self._suggest(space, [arms[run] for run in which], runs.take(which))
             for run, note in zip(which, found, strict=True):
                 notes[run] |= note
@@ -86,7 +87,7 @@ class Bayesian(Strategy):
         surrogate = self.model(space, arm, runs)
         notes: list[dict[str, Any]] = [{arm.model: note} for note in surrogate.notes]
         if "steep" in runs.cache:
-            notes = [note | {"steep": s} for note, s in zip(notes, runs.cache["steep"].tolist(), strict=True)]
+            notes = [note | {"steep": steep} for note, steep in zip(notes, runs.cache["steep"], strict=True)]
         acquisition = self._acquisition(runs, surrogate)
         if arm.nesting is None:
             return self._search(space, acquisition, runs.x, runs), notes
@@ -109,7 +110,9 @@ class Bayesian(Strategy):
         assert arm.nesting is not None
         basis = torch.stack([arm.nesting.bases.random(rng=rng) for rng in runs.rngs])
         for k, (notes, y) in enumerate(zip(runs.notes, runs.y.tolist(), strict=True)):
-            if (noted := latest(notes, arm.name)) is not None and not exhausted(arm.name, notes, y):
+            asked = latest(runs.asked[k], arm.name) if runs.asked else None
+            noted = latest(notes, arm.name) if asked is None else asked
+            if noted is not None and (asked is not None or not exhausted(arm.name, notes, y)):
                 basis[k] = torch.tensor(noted, dtype=basis.dtype)
         section = arm.nesting.at(basis)
 
@@ -150,16 +153,23 @@ class Bayesian(Strategy):
         return surrogate
 
     def _fit(self, space: Manifold, arm: Arm, runs: Runs) -> Surrogate:
-        fresh, noted, on_latent = _fresh(runs.y.shape[1]), runs.noted(arm.model), self._kernel(space, arm)
-        options: dict[str, Any] = {"outputs": self._outputs(space, runs), "priors": self.priors, "noise": runs.noise}
+        noted, on_latent, data = runs.noted(arm.model), self._kernel(space, arm), (runs.x, runs.y, runs.rngs)
+        fresh = noted is None or any(_due(note, runs.y.shape[1]) for note in noted)
+        options: dict[str, Any] = {
+            "outputs": self._outputs(space, runs),
+            "priors": self.priors,
+            "noise": runs.noise,
+            "criterion": CRITERIA[self.criterion],
+        }
         if arm.model == FULL:
-            previous = None if fresh or noted is None else previous_parameters(on_latent, noted)
-            return fit_surrogate(on_latent, runs.x, runs.y, runs.rngs, previous=previous, **options)
+            previous = None if fresh or noted is None else previous_parameters(noted)
+            return fit_surrogate(on_latent, *data, previous=previous, **options)
         assert arm.nesting is not None
-        options |= {"previous": noted, "fresh": fresh, "criterion": CRITERIA[self.criterion]}
+        guess = None
         if fresh and Arm(FULL) in self.arms_on(space):
-            options["guess"] = arm.nesting.active(_gradients(space, self.model(space, Arm(FULL), runs), runs.x))
-        return fit_nested(arm.nesting, on_latent, runs.x, runs.y, runs.rngs, **options)
+            full = fit_surrogate(kernel(self.kernel, space), *data, **options)
+            guess = arm.nesting.active(_gradients(space, full, runs.x))
+        return fit_nested(arm.nesting, on_latent, *data, previous=noted, fresh=fresh, guess=guess, **options)
 
     def _outputs(self, space: Manifold, runs: Runs) -> Callable[[Tensor], Outputs]:
         """How values are mapped to the model's units; "auto" compares likelihoods now and then."""
@@ -168,25 +178,17 @@ class Bayesian(Strategy):
         return partial(Either.fit, steep=self._steep(space, runs).unsqueeze(-1))
 
     def _steep(self, space: Manifold, runs: Runs) -> Tensor:
+        """Whether the values of each run are steep, (runs,): decided anew when their number has doubled."""
         if "steep" not in runs.cache:
-            doublings = math.log2(max(1, runs.y.shape[1]) / _FRESH_FIT)
-            noted = None if doublings.is_integer() else runs.noted("steep")
-            if noted is None:
-                on_space = kernel(self.kernel, space)
-                runs.cache["steep"] = steepness(on_space, runs.x, runs.y, runs.rngs, priors=self.priors)
-            else:
-                runs.cache["steep"] = torch.tensor(noted, device=runs.x.device)
-        steep: Tensor = runs.cache["steep"]
-        return steep
+            noted, n = runs.noted("steep"), runs.y.shape[1]
+            if noted is None or n >= 2 * max(at for _, at in noted):
+                found = steepness(kernel(self.kernel, space), runs.x, runs.y, runs.rngs, priors=self.priors)
+                noted = [[steep, n] for steep in found.tolist()]
+            runs.cache["steep"] = noted
+        return torch.tensor([steep for steep, _ in runs.cache["steep"]], device=runs.x.device)
 
     def _kernel(self, space: Manifold, arm: Arm) -> ManifoldKernel:
-        """On the space itself, or on the latent space, whose distances are log-Euclidean where the mapping's are."""
-        if arm.model == FULL or arm.nesting is None:
-            return kernel(self.kernel, space)
-        latent = arm.nesting.latent
-        if arm.nesting.logarithmic and isinstance(latent, SPD):
-            latent = replace(latent, metric="log-euclidean")
-        return kernel(self.kernel, latent)
+        return kernel(self.kernel, space if arm.model == FULL or arm.nesting is None else arm.nesting.compared)
 
     def _acquisition(self, runs: Runs, surrogate: Surrogate) -> Any:
         count = runs.pending.shape[1]
@@ -230,7 +232,7 @@ class HDGaBO(Bayesian):
     ``latent_dim`` is that of the nested space: d of S^d, d of d×d matrices, for a product a tuple with None for a
     factor to leave whole, or "auto", which lets several compete. ``arms`` compete, too: "full" is GaBO on the space
     itself; "fitted", "incumbent" and "random" search the nested space and differ in the lift; "embedded" searches a
-    random small sphere in the space that stays the same all along. ``choice`` says how the next one is chosen.
+    random small sphere in the space, and another one when that is exhausted. ``choice`` says who is next.
     ``exact`` takes distances of projected SPD matrices, the paper approximates them.
 
     >>> import nestbo as nb
@@ -285,14 +287,19 @@ def check_choice(name: str, value: Any, known: Collection[str]) -> None:
         raise ArgumentError(f"{name} is one of {', '.join(known)}, got {value!r}.")
 
 
-def _alike(keys: list[str]) -> list[list[int]]:
+def _alike(keys: Sequence[Hashable]) -> list[list[int]]:
     """The places of equal keys, in the order of their first."""
     return [[k for k, key in enumerate(keys) if key == first] for first in dict.fromkeys(keys)]
 
 
-def _fresh(n: int) -> bool:
-    """Whether a fit to n evaluations starts anew."""
-    return n % (_FRESH_FIT if n < 10 * _FRESH_FIT else 3 * _FRESH_FIT) == 0
+def _due(note: dict[str, Any] | None, n: int) -> bool | None:
+    """Whether a fit to n evaluations starts anew, given the note of the one before; None if there was none."""
+    return None if note is None else _round(n) > _round(note["evaluations"])
+
+
+def _round(n: int) -> int:
+    """How many times fits to up to n evaluations have been due to start anew."""
+    return n // _FRESH_FIT if n < 10 * _FRESH_FIT else 6 + n // (3 * _FRESH_FIT)
 
 
 def _gradients(space: Manifold, surrogate: Surrogate, x: Tensor) -> Tensor:

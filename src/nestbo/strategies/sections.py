@@ -113,5 +113,5 @@ def fit(inputs: Tensor, runs: Runs) -> Surrogate:
     """A Gaussian process on vectors (runs, n, k): SE kernel, maximum likelihood, from the last fit now and then."""
     gaussian, noted = kernel("gaussian", Euclidean(inputs.shape[-1])), runs.noted(_MODEL)
     fresh = noted is None or runs.y.shape[1] % _FRESH_FIT == 0
-    previous = None if fresh or noted is None else previous_parameters(gaussian, noted)
+    previous = None if fresh or noted is None else previous_parameters(noted)
     return fit_surrogate(gaussian, inputs, runs.y, runs.rngs, priors=False, previous=previous, noise=runs.noise)

@@ -18,6 +18,7 @@ from nestbo.outputs import Log, Outputs, Standardise
 from nestbo.surrogate.gp import GP, gram_root
 from nestbo.surrogate.likelihood import (
     NOISE_PRIOR,
+    Criterion,
     best_mean,
     best_scale,
     negative_log_likelihood,
@@ -26,6 +27,7 @@ from nestbo.surrogate.likelihood import (
 )
 
 _NOISE = (1e-6, 1.0)  # the variance of noise relative to that of the signal
+_MOST_NOISE = 1e3  # of known noise; more would contradict the values
 _STARTS = 4
 _FIT_POINTS = 500
 _CLEARLY = 0.2  # in nats per observation; multimodal functions gain a tenth, steep ones half of one
@@ -69,6 +71,7 @@ def fit_surrogate(
     priors: bool = True,
     previous: Tensor | None = None,
     noise: float | None = None,
+    criterion: Criterion = negative_log_likelihood,
 ) -> Surrogate:
     """Fit length scales, noise, mean and scale to x (runs, n, *point), y (runs, n), n ≥ 1, one generator per run.
 
@@ -85,7 +88,7 @@ def fit_surrogate(
     statistic = kernel.statistic(seen, seen)
 
     def loss(parameters: Tensor, statistic: Tensor, z: Tensor, *known: Tensor) -> Tensor:
-        return negative_log_likelihood(kernel, parameters, statistic.unsqueeze(1), z.unsqueeze(1), priors, *known)
+        return criterion(kernel, parameters, statistic.unsqueeze(1), z.unsqueeze(1), priors, *known)
 
     data = (statistic, values) if known is None else (statistic, values, known)
     parameters, value = best_of(loss, box, starts, data, warm=previous is not None)
@@ -112,7 +115,7 @@ def targets(
     transform = outputs(y)
     known = None if noise is None else transform.noise(noise)
     if known is not None:  # less than this is lost in the rounding of the Gram matrix anyway
-        known = known.clamp(min=100 * max(_NOISE[0], kernel.tolerance))
+        known = known.clamp(100 * max(_NOISE[0], kernel.tolerance), _MOST_NOISE)
     return transform, transform.forward(y), known
 
 
@@ -142,16 +145,13 @@ def best_of(
 
 def note_of(parameters: list[float], value: float, seen: int, n: int) -> dict[str, Any]:
     """What the next fit wants to know, whether this one failed, and how many data it saw, if not all."""
-    note: dict[str, Any] = {"parameters": parameters} | ({} if seen == n else {"fitted_to": seen})
-    return note if math.isfinite(value) else {**note, "fallback": "the fit failed; the prior's median stands in"}
+    note: dict[str, Any] = {"parameters": parameters, "evaluations": n} | ({} if seen == n else {"fitted_to": seen})
+    return note if math.isfinite(value) else {**note, "fallback": "the fit failed; its first start stands in"}
 
 
-def previous_parameters(kernel: ManifoldKernel, notes: list[dict[str, Any]]) -> Tensor:
-    """The fitted parameters (runs, scales + 1) in the notes of each run; the prior's median where there are none."""
-    median = median_parameters(kernel).tolist()
-    rows = [note.get("parameters", median) for note in notes]
-    fits = [len(row) == len(median) for row in rows]
-    return torch.tensor([row if fit else median for row, fit in zip(rows, fits, strict=True)], dtype=torch.float64)
+def previous_parameters(notes: list[dict[str, Any]]) -> Tensor:
+    """The fitted parameters (runs, scales + 1) in the notes of each run."""
+    return torch.tensor([note["parameters"] for note in notes], dtype=torch.float64)
 
 
 def median_parameters(kernel: ManifoldKernel) -> Tensor:
@@ -162,7 +162,7 @@ def median_parameters(kernel: ManifoldKernel) -> Tensor:
 def parameter_box(kernel: ManifoldKernel, known: bool) -> Box:
     """Bounds of (log length scales, log relative noise); with known noise the latter sets the signal's scale."""
     low, high = kernel.lengthscale_bounds
-    least, most = max(_NOISE[0], kernel.tolerance), 1e3 if known else _NOISE[1]
+    least, most = max(_NOISE[0], kernel.tolerance), _MOST_NOISE if known else _NOISE[1]
     return Box(
         [*low.log().tolist(), math.log(least)],  # type: ignore[arg-type]
         [*high.log().tolist(), math.log(most)],  # type: ignore[arg-type]
