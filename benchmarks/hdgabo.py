@@ -1,7 +1,7 @@
 """HD-GaBO against GaBO, random search, HD-GaBO as published, and the oracle that knows the hidden space.
 
 python benchmarks/hdgabo.py run --out DIR     # resumable: continues every file that is there; --time-limit in seconds
-python benchmarks/hdgabo.py pack --out DIR    # values and arms of finished trials into benchmarks/results/hdgabo
+python benchmarks/hdgabo.py pack --out DIR    # values and arms of all trials into benchmarks/results/hdgabo
 python benchmarks/hdgabo.py table             # writes the table of docs/hdgabo.md, and its figure
 
 Ten trials of 5 random points and 250 iterations on each problem, all methods of a trial from the same points. The
@@ -56,8 +56,7 @@ def pack(out):
     for path in sorted(out.glob("*.npz")):
         with np.load(path, allow_pickle=False) as file:
             arms = [[note.get("arm", "") for note in run] for run in json.loads(str(file["notes"]))]
-            if file["y"].shape[1] >= BUDGET:
-                np.savez_compressed(RESULTS / path.name, about=file["about"], y=file["y"], arms=np.array(arms))
+            np.savez_compressed(RESULTS / path.name, about=file["about"], y=file["y"], arms=np.array(arms))
 
 
 def load():
@@ -76,7 +75,10 @@ def load():
 def table():
     found, lines = (
         load(),
-        ["| problem | method | median | quartiles | below 0.1 | trials |", "|---|---|---|---|---|---|"],
+        [
+            "| problem | method | median | quartiles | below 0.1 | trials | evaluations |",
+            "|---|---|---|---|---|---|---|",
+        ],
     )
     for problem, space, latent_dim in PROBLEMS:
         optimum = nb.problem(problem, nb.space(space), latent_dim=latent_dim, seed=0).optimal_value
@@ -87,7 +89,8 @@ def table():
             regret = np.concatenate([y[:, :BUDGET].min(1) for _, y, _ in parts]) - optimum
             low, middle, high = np.quantile(regret, [0.25, 0.5, 0.75])
             share = f"{np.mean(regret < SUCCESS):.0%}"
-            lines.append(f"| {problem} | {name} | {middle:.3g} | {low:.3g}, {high:.3g} | {share} | {len(regret)} |")
+            count = f"{len(regret)} | {min(y.shape[1] for _, y, _ in parts)}"
+            lines.append(f"| {problem} | {name} | {middle:.3g} | {low:.3g}, {high:.3g} | {share} | {count} |")
     before, mark, after = PAGE.read_text().partition(MARK)
     _, end, rest = after.partition("<!-- end -->")
     PAGE.write_text(before + mark + "\n" + "\n".join(lines) + "\n" + end + rest)
@@ -107,10 +110,11 @@ def figure(found):
             optimum = nb.problem(problem, nb.space(space), latent_dim=d, seed=0).optimal_value
             for name in METHODS:
                 if parts := found.get((problem, space, name)):
-                    best = np.minimum.accumulate(np.concatenate([y[:, :BUDGET] for _, y, _ in parts]), 1) - optimum
+                    length = min([BUDGET, *(y.shape[1] for _, y, _ in parts)])
+                    best = np.minimum.accumulate(np.concatenate([y[:, :length] for _, y, _ in parts]), 1) - optimum
                     low, middle, high = np.quantile(best, [0.25, 0.5, 0.75], axis=0)
                     (line,) = axis.plot(middle, label=name)
-                    axis.fill_between(range(BUDGET), low, high, color=line.get_color(), alpha=0.15, linewidth=0)
+                    axis.fill_between(range(length), low, high, color=line.get_color(), alpha=0.15, linewidth=0)
             axis.set(yscale="log", title=f"{problem}, {space.split(':eig')[0]}", xlabel="evaluations")
         axes[0].set_ylabel("regret")
         page.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(METHODS))
