@@ -113,7 +113,7 @@ def figure(found):
                     length = min([BUDGET, *(y.shape[1] for _, y, _ in parts)])
                     best = np.minimum.accumulate(np.concatenate([y[:, :length] for _, y, _ in parts]), 1) - optimum
                     low, middle, high = np.quantile(best, [0.25, 0.5, 0.75], axis=0)
-                    (line,) = axis.plot(middle, label=name)
+                    (line,) = axis.plot(middle, label=name, color=f"C{METHODS.index(name)}")
                     axis.fill_between(range(length), low, high, color=line.get_color(), alpha=0.15, linewidth=0)
             axis.set(yscale="log", title=f"{problem}, {space.split(':eig')[0]}", xlabel="evaluations")
         axes[0].set_ylabel("regret")

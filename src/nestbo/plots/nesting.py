@@ -23,7 +23,7 @@ def unnested(view: View) -> str:
 
 def factors(mapping: Any) -> list[Any]:
     """The mappings that have a basis: those of the factors of a product, else the mapping itself."""
-    return [part for part in getattr(mapping, "mappings", (mapping,)) if hasattr(part, "basis")]
+    return [part for part in getattr(mapping, "mappings", (mapping,)) if part.basis.numel()]
 
 
 def fits(view: View, name: str) -> Iterator[tuple[int, list[Tensor]]]:
@@ -43,7 +43,7 @@ def refitted(mapping: Any, bases: list[Tensor], x: Tensor) -> Any:
     rest = iter(bases)
 
     def at(part: Any) -> Any:
-        return type(part).at(next(rest).unsqueeze(0), part.ambient) if hasattr(part, "basis") else part
+        return type(part).at(next(rest).unsqueeze(0), part.ambient) if part.basis.numel() else part
 
     product = hasattr(mapping, "mappings")
     other = type(mapping)(tuple(map(at, mapping.mappings))) if product else at(mapping)
