@@ -23,19 +23,21 @@ class Demonstration:
     strategy: nb.Strategy
     budget: int
     kinds: tuple[str, ...] = KINDS
+    seed: int = 0
 
 
 STEEP = nb.GaBO(outputs="bilog")  # tames values that rise steeply
 DEMONSTRATIONS = (
     Demonstration("sphere", nb.problem("ackley", nb.Sphere(2)), STEEP, 25),
     Demonstration("spd", nb.problem("ackley", nb.SPD(3, eigenvalues=(0.001, 5.0))), STEEP, 40),
-    # Most seeds get this far, some much closer, and now and then one stays in a local minimum.
+    # Of the seeds 0 to 5, five get below 0.15 (median 0.05, seed 3), and seed 0 stays in a local minimum at 2.6.
     Demonstration(
         "hidden",
         nb.problem("ackley", nb.Sphere(20), latent_dim=2, seed=0),
         nb.HDGaBO(latent_dim=2),
         60,
         kinds=("convergence", "latent", "arms", "subspace"),
+        seed=3,
     ),
 )
 
@@ -45,7 +47,7 @@ def optimise(case: Demonstration) -> nb.Study:
     store = FOLDER / f"{case.name}.db"
     for old in FOLDER.glob(f"{store.name}*"):
         old.unlink()
-    study = nb.Study(case.problem.space, case.strategy, seed=0, store=store)
+    study = nb.Study(case.problem.space, case.strategy, seed=case.seed, store=store)
     return study.run(case.problem.objective, case.budget)
 
 
