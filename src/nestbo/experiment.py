@@ -3,8 +3,8 @@
     python -m nestbo.experiment ackley sphere:50 hdgabo:latent_dim=5 --latent-dim 5 --trials 10 --budget 255 --out DIR
 
 It needs neither typer nor rich, and runs on a GPU with ``--device cuda``. A trial's projection, initial points and
-random numbers depend on its seed alone, so that all methods of a trial start from the same points; only the oracle draws
-its own, in the latent space.
+random numbers depend on its seed alone, so that all methods of a trial start from the same points; only the oracle
+draws its own, in the latent space.
 """
 
 from __future__ import annotations
