@@ -31,13 +31,6 @@ SEEDS = range(5)
 METHODS = ("chance", "active subspace", "maximum likelihood", "default", "leave-one-out")
 
 
-def gradients(gp, x):
-    leaf = x.detach().requires_grad_()
-    mean, _ = gp.moments(leaf)
-    (gradient,) = torch.autograd.grad(mean.sum(), leaf)
-    return gp.kernel.space.to_tangent(x, gradient)
-
-
 def bases(method, nesting, x, y):
     """The learned bases (seeds, rows, columns)."""
     rngs = [torch.Generator().manual_seed(1000 + s) for s in SEEDS]
@@ -47,7 +40,7 @@ def bases(method, nesting, x, y):
         return fit_nested(nesting, kernel("gaussian", nesting.latent), x, y, rngs, priors=False).mapping.basis
     on_space = kernel("matern52", nesting.ambient)
     outputs = partial(Either.fit, steep=steepness(on_space, x, y, rngs).unsqueeze(-1))
-    guess = nesting.active(gradients(fit_surrogate(on_space, x, y, rngs, outputs=outputs).gp, x))
+    guess = nesting.active(fit_surrogate(on_space, x, y, rngs, outputs=outputs).gradients(x))
     if method == "active subspace":
         return guess
     criterion = CRITERIA["leave-one-out" if method == "leave-one-out" else "likelihood"]

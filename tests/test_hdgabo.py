@@ -10,7 +10,7 @@ from nestbo import SPD, ArgumentError, Box, HDGaBO, Product, RandomSearch, Spher
 from nestbo.nested import NestedProduct, NestedSPD, NestedSphere, Nesting
 from nestbo.strategies import Runs
 from nestbo.strategies.arms import CHOICES, Arm, balanced, by_success, exhausted, in_turn, record, standings, successes
-from nestbo.strategies.gabo import _due
+from nestbo.strategies.base import due
 
 BOTH = Product(Sphere(6), SPD(3))
 QUICK = {"initial": 3, "outputs": "standardise"}
@@ -134,6 +134,8 @@ class TestArms:
         space = Product(Product(Sphere(4), SPD(3)), Sphere(4))
         study = Study(space, HDGaBO(arms=("incumbent",), **QUICK), seed=0)
         study.run(smooth(space), 4, progress=False)
+        space.check(study.history.points, 1e-9)
+        assert study.history[-1].notes["arm"].endswith(":incumbent")
 
 
 class TestMistakes:
@@ -394,14 +396,14 @@ class TestProposals:
 
     def test_fits_start_anew_whenever_their_turn_comes(self):
         """Also where the model is chosen at odd counts only, or points come three at a time."""
-        assert [_due({"evaluations": a}, b) for a, b in ((9, 11), (11, 19), (5, 27), (90, 119), (119, 120))] == [
+        assert [due({"evaluations": a}, b) for a, b in ((9, 11), (11, 19), (5, 27), (90, 119), (119, 120))] == [
             True,
             False,
             True,
             False,
             True,
         ]
-        assert _due(None, 5) is None
+        assert due(None, 5) is None
 
     def test_the_papers_distances_on_products(self):
         (arm,) = HDGaBO.paper((1, 2)).arms_on(Product(Sphere(3), SPD(3)))

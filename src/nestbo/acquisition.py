@@ -20,6 +20,8 @@ _CONFIDENCE = 4.0  # β of the upper confidence bound
 _SAMPLES = 128
 _SCALES = (0.5, 0.15, 0.05, 0.015, 0.005)  # of the typical distance
 _INCUMBENTS = 4
+_POOL = 256
+_SMALL = 10  # dimensions
 _CHUNK = {"cpu": 2**10, "cuda": 2**16}  # candidates of all runs together that are evaluated at once
 
 Build = Callable[[GP, Tensor, Tensor | None, int], "AcquisitionFunction"]
@@ -74,6 +76,22 @@ ACQUISITIONS: dict[str, Build] = {
 }
 
 OPTIMISERS: dict[str, Callable[..., Result]] = {"lbfgs": lbfgs, "trust-region": trust_region}
+
+
+def search(
+    acquisition: Callable[[Tensor], Tensor],
+    space: Manifold,
+    x: Tensor,
+    y: Tensor,
+    rngs: list[torch.Generator],
+    *,
+    optimiser: Callable[..., Result] = lbfgs,
+) -> Tensor:
+    """Where an acquisition function is largest in each run, (runs, *point), given the points and values so far."""
+    drawn = [candidates(space, points, values, rng, _POOL) for points, values, rng in zip(x, y, rngs, strict=True)]
+    pools = [torch.stack(pool, 1) for pool in zip(*drawn, strict=True)]
+    restarts = 8 if space.dim <= _SMALL else 4  # one step in many dimensions costs more
+    return maximise(acquisition, space, pools, optimiser=optimiser, restarts=restarts)[0]
 
 
 def candidates(space: Manifold, x: Tensor, y: Tensor, rng: torch.Generator, count: int) -> tuple[Tensor, Tensor]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 
+from nestbo.errors import ArgumentError
 from nestbo.history import History
 from nestbo.manifolds import Manifold
 from nestbo.specification import Specified
 from nestbo.surrogate import Surrogate
+
+_FRESH_FIT = 10  # every so many evaluations, and less often later on, a fit starts anew
 
 
 @dataclass(frozen=True)
@@ -125,3 +129,19 @@ class Strategy(Specified, ABC):
             suggestions.append(Suggestion(x[0], notes[0]))
             runs = runs.with_pending(x, notes)
         return suggestions
+
+
+def check_choice(name: str, value: Any, known: Collection[str]) -> None:
+    """Refuse a name that is not known."""
+    if not isinstance(value, str) or value not in known:
+        raise ArgumentError(f"{name} is one of {', '.join(known)}, got {value!r}.")
+
+
+def due(note: dict[str, Any] | None, n: int) -> bool | None:
+    """Whether a fit to n evaluations starts anew, given the note of the one before; None if there was none."""
+    return None if note is None else _round(n) > _round(note["evaluations"])
+
+
+def _round(n: int) -> int:
+    """How many times fits to up to n evaluations have been due to start anew."""
+    return n // _FRESH_FIT if n < 10 * _FRESH_FIT else 6 + n // (3 * _FRESH_FIT)

@@ -15,19 +15,15 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from nestbo.acquisition import ACQUISITIONS, OPTIMISERS, candidates, maximise
+from nestbo.acquisition import ACQUISITIONS, OPTIMISERS, search
 from nestbo.errors import ArgumentError
 from nestbo.kernels import KERNELS, ManifoldKernel, kernel
 from nestbo.manifolds import Manifold
 from nestbo.manifolds.base import check_size
 from nestbo.outputs import OUTPUTS, Either, Outputs, Standardise
 from nestbo.strategies.arms import ARMS, CHOICES, FULL, LIFTS, Arm, arms_on, check_latent_dim, exhausted, standings
-from nestbo.strategies.base import Runs, Standing, Strategy, latest
+from nestbo.strategies.base import Runs, Standing, Strategy, check_choice, due, latest
 from nestbo.surrogate import CRITERIA, Surrogate, fit_nested, fit_surrogate, previous_parameters, steepness
-
-_FRESH_FIT = 10  # every so many evaluations, and less often later on, a fit starts anew
-_POOL = 256
-_SMALL = 10  # dimensions
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -73,9 +69,9 @@ class Bayesian(Strategy):
             return torch.stack([space.random(rng=rng) for rng in runs.rngs]), [{} for _ in runs.rngs]
         arms = self.choose(self.arms_on(space), runs)
         x, notes = torch.empty_like(runs.x[:, 0]), [{"arm": arm.name} for arm in arms]
-        due = [_due(latest(past, arm.model), runs.y.shape[1]) for arm, past in zip(arms, runs.notes, strict=True)]
+        kinds = [due(latest(past, arm.model), runs.y.shape[1]) for arm, past in zip(arms, runs.notes, strict=True)]
         # All runs that search one domain, after the same kind of fit, do so together.
-        for which in _alike(list(zip((arm.domain for arm in arms), due, strict=True))):
+        for which in _alike(list(zip((arm.domain for arm in arms), kinds, strict=True))):
             x[which], found = self._suggest(space, [arms[run] for run in which], runs.take(which))
             for run, note in zip(which, found, strict=True):
                 notes[run] |= note
@@ -99,11 +95,7 @@ class Bayesian(Strategy):
 
     def _search(self, latent: Manifold, acquisition: Any, points: Tensor, runs: Runs) -> Tensor:
         """Where the acquisition function is largest on the latent space, (runs, *point)."""
-        drawn = [candidates(latent, x, y, g, _POOL) for x, y, g in zip(points, runs.y, runs.rngs, strict=True)]
-        pools = [torch.stack(pool, 1) for pool in zip(*drawn, strict=True)]
-        restarts = 8 if latent.dim <= _SMALL else 4  # one step in many dimensions costs more, and one hill is wider
-        z, _ = maximise(acquisition, latent, pools, optimiser=OPTIMISERS[self.optimiser], restarts=restarts)
-        return z
+        return search(acquisition, latent, points, runs.y, runs.rngs, optimiser=OPTIMISERS[self.optimiser])
 
     def _search_embedded(self, arm: Arm, acquisition: Any, runs: Runs) -> tuple[Tensor, Tensor]:
         """Where the full model is worth most on a small embedded space, which is kept while it is of any use."""
@@ -154,7 +146,7 @@ class Bayesian(Strategy):
 
     def _fit(self, space: Manifold, arm: Arm, runs: Runs) -> Surrogate:
         noted, on_latent, data = runs.noted(arm.model), self._kernel(space, arm), (runs.x, runs.y, runs.rngs)
-        fresh = noted is None or any(_due(note, runs.y.shape[1]) for note in noted)
+        fresh = noted is None or any(due(note, runs.y.shape[1]) for note in noted)
         options: dict[str, Any] = {
             "outputs": self._outputs(space, runs),
             "priors": self.priors,
@@ -168,7 +160,7 @@ class Bayesian(Strategy):
         guess = None
         if fresh and Arm(FULL) in self.arms_on(space):
             full = fit_surrogate(kernel(self.kernel, space), *data, **options)
-            guess = arm.nesting.active(_gradients(space, full, runs.x))
+            guess = arm.nesting.active(full.gradients(runs.x))
         return fit_nested(arm.nesting, on_latent, *data, previous=noted, fresh=fresh, guess=guess, **options)
 
     def _outputs(self, space: Manifold, runs: Runs) -> Callable[[Tensor], Outputs]:
@@ -281,31 +273,6 @@ class HDGaBO(Bayesian):
         return [arms[rule(names, notes, y, rng, runs.pending.shape[1])] for notes, y, rng in each]
 
 
-def check_choice(name: str, value: Any, known: Collection[str]) -> None:
-    """Refuse a name that is not known."""
-    if not isinstance(value, str) or value not in known:
-        raise ArgumentError(f"{name} is one of {', '.join(known)}, got {value!r}.")
-
-
 def _alike(keys: Sequence[Hashable]) -> list[list[int]]:
     """The places of equal keys, in the order of their first."""
     return [[k for k, key in enumerate(keys) if key == first] for first in dict.fromkeys(keys)]
-
-
-def _due(note: dict[str, Any] | None, n: int) -> bool | None:
-    """Whether a fit to n evaluations starts anew, given the note of the one before; None if there was none."""
-    return None if note is None else _round(n) > _round(note["evaluations"])
-
-
-def _round(n: int) -> int:
-    """How many times fits to up to n evaluations have been due to start anew."""
-    return n // _FRESH_FIT if n < 10 * _FRESH_FIT else 6 + n // (3 * _FRESH_FIT)
-
-
-def _gradients(space: Manifold, surrogate: Surrogate, x: Tensor) -> Tensor:
-    """Of the mean of a full-dimensional model at points x (runs, n, *point)."""
-    with torch.enable_grad():
-        leaf = x.detach().requires_grad_()
-        mean, _ = surrogate.gp.moments(leaf)
-        (gradient,) = torch.autograd.grad(mean.sum(), leaf)
-    return space.to_tangent(x, gradient)

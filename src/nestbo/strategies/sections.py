@@ -10,20 +10,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nestbo.acquisition import ACQUISITIONS, candidates, maximise
+from nestbo.acquisition import ACQUISITIONS, search
 from nestbo.errors import ArgumentError
 from nestbo.kernels import kernel
 from nestbo.manifolds import Euclidean, Manifold
 from nestbo.manifolds.base import check_size
 from nestbo.optimise import lbfgs
-from nestbo.strategies.base import Runs, Strategy
+from nestbo.strategies.base import Runs, Strategy, check_choice, due
 from nestbo.strategies.coordinates import COORDINATES, Chart, chart
 from nestbo.surrogate import Surrogate, fit_surrogate, previous_parameters
 
 _MODEL = "model"  # in the notes
-_FRESH_FIT = 10  # every so many evaluations a fit starts anew
-_POOL = 256
-_SMALL = 10  # dimensions
 
 
 @dataclass(frozen=True)
@@ -59,8 +56,7 @@ class InCoordinates(Strategy):
         check_size("The number of initial points", self.initial)
         known: dict[str, Any] = {"coordinates": COORDINATES, "acquisition": ACQUISITIONS}
         for name, names in known.items():
-            if getattr(self, name) not in tuple(names):
-                raise ArgumentError(f"{name} is one of {', '.join(names)}, got {getattr(self, name)!r}.")
+            check_choice(name, getattr(self, name), names)
 
     @abstractmethod
     def section(self, chart: Chart, runs: Runs) -> Section:
@@ -91,13 +87,7 @@ class InCoordinates(Strategy):
             value: Tensor = gain(section.reduce(chart.coordinates(x)) / unit)
             return value
 
-        drawn = [
-            candidates(section.domain, x, y, rng, _POOL)
-            for x, y, rng in zip(section.starts, runs.y, runs.rngs, strict=True)
-        ]
-        pools = [torch.stack(pool, 1) for pool in zip(*drawn, strict=True)]
-        restarts = 8 if section.domain.dim <= _SMALL else 4
-        z, _ = maximise(worth, section.domain, pools, optimiser=lbfgs, restarts=restarts)
+        z = search(worth, section.domain, section.starts, runs.y, runs.rngs, optimiser=lbfgs)
         x = section.reach(z.unsqueeze(1)).squeeze(1)
         return chart.space.project(x), [{_MODEL: note} for note in surrogate.notes]
 
@@ -112,6 +102,6 @@ def spread(inputs: Tensor) -> Tensor:
 def fit(inputs: Tensor, runs: Runs) -> Surrogate:
     """A Gaussian process on vectors (runs, n, k): SE kernel, maximum likelihood, from the last fit now and then."""
     gaussian, noted = kernel("gaussian", Euclidean(inputs.shape[-1])), runs.noted(_MODEL)
-    fresh = noted is None or runs.y.shape[1] % _FRESH_FIT == 0
+    fresh = noted is None or any(due(note, runs.y.shape[1]) for note in noted)
     previous = None if fresh or noted is None else previous_parameters(noted)
     return fit_surrogate(gaussian, inputs, runs.y, runs.rngs, priors=False, previous=previous, noise=runs.noise)

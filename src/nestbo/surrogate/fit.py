@@ -30,7 +30,7 @@ _NOISE = (1e-6, 1.0)  # the variance of noise relative to that of the signal
 _MOST_NOISE = 1e3  # of known noise; more would contradict the values
 _STARTS = 4
 _FIT_POINTS = 500
-_CLEARLY = 0.2  # in nats per observation; multimodal functions gain a tenth, steep ones half of one
+_CLEARLY = 0.2  # in nats per observation
 _FIT_ITERATIONS = 40
 _WARM_ITERATIONS = 10  # one more evaluation changes little
 _FIT_TOLERANCE = 1e-3
@@ -54,6 +54,14 @@ class Surrogate:
         """The median prediction at points (…, *runs, q, *point) of the ambient space, moved by standard deviations."""
         mean, variance = self.gp.moments(self.mapping.project(x))
         return self.outputs.inverse(mean + deviations * variance.sqrt())
+
+    def gradients(self, x: Tensor) -> Tensor:
+        """Tangent gradients of the mean, in the model's units, at points x (*runs, n, *point) of the ambient space."""
+        with torch.enable_grad():
+            leaf = x.detach().requires_grad_()
+            mean, _ = self.gp.moments(self.mapping.project(leaf))
+            (gradient,) = torch.autograd.grad(mean.sum(), leaf)
+        return self.mapping.ambient.to_tangent(x, gradient)
 
     @property
     def latent_points(self) -> Tensor:
