@@ -1,4 +1,8 @@
-"""Riemannian L-BFGS with vector transport and a weak Wolfe line search."""
+"""Riemannian L-BFGS with vector transport.
+
+Every iteration evaluates every element of the batch once: an element whose step decreases f enough takes it, another
+one tries a shorter step along the same direction next time. No element waits for the line search of another.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,9 @@ from nestbo.optimise.batch import (
 )
 
 _DECREASE, _CURVATURE = 1e-4, 0.9
-_SEARCH = 30
+_SHRINK, _GROW = (0.1, 0.5), 2.0
+_SHORTEST = 1e-3  # of a direction made from memory, before that is forgotten
+_STALLED = 1e-10  # of one that follows the gradient
 
 
 def lbfgs(
@@ -51,8 +57,10 @@ def lbfgs(
     x = batch.start
     pairs, weights = x.new_zeros(*x.shape[:2], memory, *x.shape[2:]), x.new_zeros(*x.shape[:2], memory)
     _, value, euclidean = batch.derivatives(x, batch.data)
-    state = initial_state(batch, (pairs, pairs.clone(), weights, euclidean, problem.free(x, euclidean)))
-    return batch.run(problem.assess(state, x, value, euclidean), problem.step, max_iterations)
+    gradient, free, norm = problem.gradients(x, euclidean)
+    state = initial_state(batch, (pairs, pairs.clone(), weights, free, torch.ones_like(value)))
+    state = problem.assess(state.change(value=value, gradient=gradient, norm=norm))
+    return batch.run(state, problem.step, max_iterations)
 
 
 @dataclass(frozen=True)
@@ -64,25 +72,54 @@ class _Problem:
     def manifold(self) -> Manifold:
         return self.batch.manifold
 
-    def assess(self, state: State, x: Tensor, value: Tensor, euclidean: Tensor) -> State:
-        """Take a point and its derivatives into the state; end the elements that have converged."""
-        gradient = self.manifold.gradient(x, euclidean)
-        norm = stationarity(self.manifold, x, gradient)
-        state = state.change(x=x, value=value, gradient=gradient, norm=norm)
-        state = state.stop(~(value.isfinite() & norm.isfinite()), Reason.NOT_FINITE)
-        return state.stop(norm <= self.tolerance, Reason.CONVERGED)
+    def assess(self, state: State) -> State:
+        """End the elements that have converged, or cannot go on."""
+        state = state.stop(~(state.value.isfinite() & state.norm.isfinite()), Reason.NOT_FINITE)
+        return state.stop(state.norm <= self.tolerance, Reason.CONVERGED)
+
+    def gradients(self, x: Tensor, euclidean: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The gradient, the same without what presses against bounds that are near, and its norm as a criterion."""
+        manifold = self.manifold
+        gradient = manifold.gradient(x, euclidean)
+        if not manifold.bounded:
+            return gradient, gradient, manifold.norm(x, gradient)
+        free = manifold.face(x, -gradient, NEAR_BOUND)(gradient)
+        return gradient, free, stationarity(manifold, x, gradient)
 
     def step(self, state: State) -> State:
-        """One direction, one line search, one memory update for every running element."""
+        """One direction, one trial of a step along it, one memory update for every running element."""
+        manifold, x, (*memory, free, length) = self.manifold, state.x, state.memory
         direction, slope = self._direction(state)
-        length, y, value, euclidean, free = self._search(state, direction, slope)
-        moved = state.running & (length > 0)
-        stuck = ~moved & (state.memory[2] == 0).all(-1)  # others forget their memory and follow the gradient
+        y = manifold.retract(x, spread(length, manifold) * direction)
+        _, value, euclidean = self.batch.derivatives(y, state.data)
+        gradient, new_free, norm = self.gradients(y, euclidean)
         # A retraction that stops at bounds goes elsewhere than its argument says.
-        step = self.manifold.log(state.x, y) if self.manifold.bounded else spread(length, self.manifold) * direction
-        memory = self._remember(state, step, y, free, moved)
-        state = state.change(iterations=state.iterations + state.running, memory=(*memory, euclidean, free))
-        return self.assess(state, y, value, euclidean).stop(stuck, Reason.STALLED)
+        step = manifold.log(x, y) if manifold.bounded else spread(length, manifold) * direction
+        there = torch.cat([step.unsqueeze(2), direction.unsqueeze(2), free.unsqueeze(2), *memory[:2]], 2)
+        there = manifold.transport(x.unsqueeze(2), y.unsqueeze(2), there)
+        end = manifold.inner(y, new_free, there[:, :, 1])
+        # Where values differ by rounding only, a flatter slope is the decrease (Hager and Zhang 2005).
+        slack = 100 * torch.finfo(x.dtype).eps * state.value.abs()
+        flatter = (value <= state.value + slack) & (end.abs() <= _CURVATURE * slope.abs())
+        enough = (value <= state.value + _DECREASE * length * slope) & (value < state.value) | flatter
+        moved = state.running & enough & value.isfinite() & norm.isfinite()
+        fresh = (memory[2] == 0).all(-1)
+        *memory, sound = self._remember(memory, there, y, new_free, moved)
+        shrunk = self._shrunk(length, value - state.value, slope)
+        useless = ~moved & (shrunk < torch.where(fresh, _STALLED, _SHORTEST))  # forget, and follow the gradient
+        longer = moved & ~sound & (end < _CURVATURE * slope)
+        length = torch.where(moved | useless, torch.where(longer, _GROW * length, 1), shrunk)
+        memory[2] = torch.where(useless.unsqueeze(2), 0, memory[2])
+        ahead = spread(moved, manifold)
+        state = state.change(
+            x=torch.where(ahead, y, x),
+            value=torch.where(moved, value, state.value),
+            gradient=torch.where(ahead, gradient, state.gradient),
+            norm=torch.where(moved, norm, state.norm),
+            iterations=state.iterations + state.running,
+            memory=(*memory, torch.where(ahead, new_free, free), length),
+        )
+        return self.assess(state).stop(useless & fresh, Reason.STALLED)
 
     def _direction(self, state: State) -> tuple[Tensor, Tensor]:
         """−H∇f by the two-loop recursion, kept within bounds and reach, and its slope ⟨∇f, d⟩ ≤ 0."""
@@ -122,65 +159,26 @@ class _Problem:
         combined = weights.mT @ torch.cat([s, y], 2).flatten(3)
         return spread(scale[..., 0, 0], manifold) * gradient + combined.reshape(gradient.shape)
 
-    def _search(self, state: State, direction: Tensor, slope: Tensor) -> tuple[Tensor, ...]:
-        """A weak Wolfe step by bisection and doubling, per element: its length, end, value and both gradients there.
-
-        The length is 0 where no decrease was found. Rows whose search is over are not evaluated again.
-        """
-        manifold = self.manifold
-        low, high, length = torch.zeros_like(slope), torch.full_like(slope, math.inf), torch.ones_like(slope)
-        furthest = self.batch.limit / manifold.norm(state.x, direction)
-        best = (low.clone(), state.x.clone(), state.value.clone(), state.memory[3].clone(), state.memory[4].clone())
-        open_ = state.running
-        for _ in range(_SEARCH):
-            rows = open_.any(1).nonzero().squeeze(1)
-            if not len(rows):
-                break
-            part = state if len(rows) == len(open_) else state.rows(rows)
-            enough, steep, *found = self._try(part, direction[rows], slope[rows], length[rows])
-            steep &= (length < furthest)[rows] & (found[1] < best[2][rows])
-            for kept, new in zip(best, (length[rows], *found), strict=True):
-                take = enough & open_[rows]
-                kept[rows] = torch.where(spread(take, manifold) if new.ndim > 2 else take, new, kept[rows])
-            low[rows] = torch.where(enough, length[rows], low[rows])
-            high[rows] = torch.where(enough, high[rows], length[rows])
-            open_ = open_.clone()
-            open_[rows] &= ~enough | steep
-            length = torch.where(open_, torch.where(high.isfinite(), (low + high) / 2, 2 * low), length)
-        return best
-
-    def _try(self, state: State, direction: Tensor, slope: Tensor, length: Tensor) -> tuple[Tensor, ...]:
-        """Whether a length decreases f enough, whether f still falls steeply there, and what was found there."""
-        manifold, x = self.manifold, state.x
-        y = manifold.retract(x, spread(length, manifold) * direction)
-        _, value, euclidean = self.batch.derivatives(y, state.data)
-        free = self.free(y, euclidean)
-        end = manifold.inner(y, free, manifold.transport(x, y, direction))
-        # Where values differ by rounding only, a flatter slope is the decrease (Hager and Zhang 2005).
-        slack = 100 * torch.finfo(x.dtype).eps * state.value.abs()
-        flatter = (value <= state.value + slack) & (end.abs() <= _CURVATURE * slope.abs())
-        enough = (value <= state.value + _DECREASE * length * slope) & (value < state.value) | flatter
-        return enough & value.isfinite(), end < _CURVATURE * slope, y, value, euclidean, free
-
-    def free(self, x: Tensor, euclidean: Tensor) -> Tensor:
-        """The gradient without what presses against bounds that are near."""
-        gradient = self.manifold.gradient(x, euclidean)
-        return self.manifold.face(x, -gradient, NEAR_BOUND)(gradient) if self.manifold.bounded else gradient
+    def _shrunk(self, length: Tensor, rise: Tensor, slope: Tensor) -> Tensor:
+        """Where the parabola through both values and the slope is least, between a tenth and half of the length."""
+        least, most = _SHRINK
+        parabola = -slope * length / (2 * (rise - slope * length))
+        return length * parabola.nan_to_num(nan=least).clamp(least, most)
 
     def _remember(
-        self, state: State, step: Tensor, y: Tensor, free: Tensor, moved: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Carry the pairs to the new point and put (s, ∇f(y) − ∇f(x)) in front; forget all where nothing moved."""
-        manifold = self.manifold
-        here, there = state.x.unsqueeze(2), y.unsqueeze(2)
-        carried = torch.cat([step.unsqueeze(2), state.memory[4].unsqueeze(2), *state.memory[:2]], 2)
-        carried = manifold.transport(here, there, carried)
-        s, old = carried[:, :, 0], carried[:, :, 1]
-        change = free - old
-        kept = state.memory[0].shape[2] - 1
-        past_s, past_y = carried[:, :, 2 : 2 + kept], carried[:, :, 3 + kept : 3 + 2 * kept]
+        self, memory: list[Tensor], there: Tensor, y: Tensor, free: Tensor, moved: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Carry the pairs along where there was a step, and put (s, ∇f(y) − ∇f(x)) in front where it is sound."""
+        manifold, count = self.manifold, memory[0].shape[2]
+        s, change = there[:, :, 0], free - there[:, :, 2]
         product = manifold.inner(y, s, change)
         sound = moved & (product > 1e-10 * manifold.norm(y, s) * manifold.norm(y, change))
         weight = torch.where(sound, 1 / torch.where(sound, product, 1), 0)
-        weights = torch.cat([weight.unsqueeze(2), state.memory[2][..., :kept]], 2) * moved.unsqueeze(2)
-        return torch.cat([s.unsqueeze(2), past_s], 2), torch.cat([change.unsqueeze(2), past_y], 2), weights
+
+        def put(new: Tensor, past: Tensor, which: Tensor) -> Tensor:
+            return torch.where(which, torch.cat([new.unsqueeze(2), past[:, :, :-1]], 2), past)
+
+        carried = there[:, :, 3:].unflatten(2, (2, count))
+        moved, take = (spread(which.unsqueeze(2), manifold) for which in (moved, sound))
+        pairs = [torch.where(moved, carried[:, :, k], memory[k]) for k in range(2)]
+        return put(s, pairs[0], take), put(change, pairs[1], take), put(weight, memory[2], sound.unsqueeze(2)), sound
