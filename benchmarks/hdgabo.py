@@ -55,7 +55,7 @@ def pack(out):
     RESULTS.mkdir(parents=True, exist_ok=True)
     for path in sorted(out.glob("*.npz")):
         with np.load(path, allow_pickle=False) as file:
-            arms = [[note.get("arm", "") for note in run] for run in json.loads(str(file["notes"]))]
+            arms = [[note.get("arm", "") for note in run] for run in json.loads(file["notes"].tobytes())]
             np.savez_compressed(RESULTS / path.name, about=file["about"], y=file["y"], arms=np.array(arms))
 
 

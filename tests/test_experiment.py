@@ -34,7 +34,9 @@ def test_points_values_and_notes(tmp_path):
         hidden = problem("ackley", Sphere(4), latent_dim=2, seed=seed)
         torch.testing.assert_close(state.y[k], hidden.objective(state.x[k]))
         assert [note.get("arm") for note in state.notes[k]] == [None] * 5 + ["full"] * 3
-    assert state.seconds > 0
+    assert state.seconds[:5] == (0,) * 5
+    assert len(state.seconds) == 8
+    assert min(state.seconds[5:]) > 0
 
 
 @pytest.mark.parametrize("trials", [GABO, HDGABO], ids=lambda trials: trials.method)
@@ -55,8 +57,8 @@ def test_a_limit_stops_and_a_later_call_goes_on(tmp_path):
 def test_a_kill_between_two_writes_loses_only_what_came_after(tmp_path, monkeypatch):
     """The file of the first write stays whole, and the next call goes on from it."""
     straight = run(RANDOM, 12, tmp_path / "straight.npz")
-    monkeypatch.setattr(nestbo.experiment, "_SAVE_EVERY", 0.0)
-    save, writes = nestbo.experiment._save, []
+    monkeypatch.setattr(nestbo.experiment.trials, "_SAVE_EVERY", 0.0)
+    save, writes = nestbo.experiment.trials._save, []
 
     def dying(path, *arguments):
         save(path, *arguments)
@@ -64,10 +66,10 @@ def test_a_kill_between_two_writes_loses_only_what_came_after(tmp_path, monkeypa
         if len(writes) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(nestbo.experiment, "_save", dying)
+    monkeypatch.setattr(nestbo.experiment.trials, "_save", dying)
     with pytest.raises(KeyboardInterrupt):
         run(RANDOM, 12, tmp_path / "a.npz", report=silent)
-    monkeypatch.setattr(nestbo.experiment, "_save", save)
+    monkeypatch.setattr(nestbo.experiment.trials, "_save", save)
     assert np.load(tmp_path / "a.npz")["y"].shape == (2, 8)
     same(run(RANDOM, 12, tmp_path / "a.npz", report=silent), straight)
 
@@ -101,10 +103,10 @@ def test_a_file_of_other_trials_is_refused(tmp_path):
 def test_the_file_is_plain_arrays_and_json(tmp_path):
     state = run(HDGABO, 7, tmp_path / "a.npz")
     with np.load(tmp_path / "a.npz", allow_pickle=False) as file:
-        assert set(file.files) == {"about", "x", "y", "notes"}
+        assert set(file.files) == {"about", "x", "y", "notes", "seconds"}
         np.testing.assert_array_equal(file["x"], state.x)
         np.testing.assert_array_equal(file["y"], state.y)
-        assert json.loads(str(file["notes"])) == state.notes
+        assert json.loads(file["notes"].tobytes()) == state.notes
         about = json.loads(str(file["about"]))
     assert (about["problem"], about["space"], about["method"]) == ("ackley", "sphere:5", HDGABO.method)
     assert (about["seeds"], about["latent_dim"], about["device"]) == ([0, 1], 2, "cpu")
@@ -141,11 +143,12 @@ def test_a_problem_without_a_hidden_projection(tmp_path):
 
 
 def test_progress_is_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr(nestbo.experiment, "_SAVE_EVERY", 0.0)
+    monkeypatch.setattr(nestbo.experiment.trials, "_SAVE_EVERY", 0.0)
     lines = []
     state = run(RANDOM, 7, tmp_path / "a.npz", report=lines.append)
     assert len(lines) == 2
-    assert lines[-1] == f"a: 7/7, median best {state.y.amin(1).median():.4g}"
+    assert lines[-1].startswith(f"a: 7/7, median best {state.y.amin(1).median():.4g}, ")
+    assert lines[-1].endswith(" s a step, 0 s left")
 
 
 def test_names_differ_and_are_file_names():
@@ -156,6 +159,7 @@ def test_names_differ_and_are_file_names():
 
 class TestCommand:
     arguments = (
+        "one",
         "ackley",
         "sphere:4",
         "randomsearch",
@@ -182,13 +186,13 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("place", "wrong", "message"),
         [
-            (0, "akley", "Did you mean 'ackley'?"),
-            (1, "spere:4", "Did you mean 'sphere'?"),
-            (1, "box:0:1", "Benchmark problems live on a Sphere or on SPD"),
-            (2, "gaboo", "Did you mean 'gabo'?"),
-            (4, "9", "from 1 to 4, got 9"),
-            (4, "two", "invalid int value"),
-            (2, "hdgabo:latent_dim=9", "from 1 to 4, got 9"),
+            (1, "akley", "Did you mean 'ackley'?"),
+            (2, "spere:4", "Did you mean 'sphere'?"),
+            (2, "box:0:1", "Benchmark problems live on a Sphere or on SPD"),
+            (3, "gaboo", "Did you mean 'gabo'?"),
+            (5, "9", "from 1 to 4, got 9"),
+            (5, "two", "invalid int value"),
+            (3, "hdgabo:latent_dim=9", "from 1 to 4, got 9"),
         ],
     )
     def test_mistakes_are_told_as_such(self, place, wrong, message, tmp_path, capsys):

@@ -1,20 +1,17 @@
 """Many trials of one method on one problem, advanced together, in an array file that a later call continues.
 
-    python -m nestbo.experiment ackley sphere:50 hdgabo:latent_dim=5 --latent-dim 5 --trials 10 --budget 255 --out DIR
-
-It needs neither typer nor rich, and runs on a GPU with ``--device cuda``. A trial's projection, initial points and
-random numbers depend on its seed alone, so that all methods of a trial start from the same points; only the oracle
-draws its own, in the latent space.
+A trial's projection, initial points and random numbers depend on its seed alone, so that all methods of a trial start
+from the same points; only the oracle draws its own, in the latent space.
 """
 
 from __future__ import annotations
 
-import argparse
+import hashlib
 import json
 import os
-import sys
+import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -64,12 +61,15 @@ class Trials:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where trials stand: points (trials, n, *point), values (trials, n), notes per trial, seconds spent."""
+    """Where trials stand: points (trials, n, *point), values (trials, n), notes of each trial.
+
+    ``seconds`` (n,) are those that the suggestions of all trials took together, 0 for the random points.
+    """
 
     x: Tensor
     y: Tensor
     notes: list[list[dict[str, Any]]]
-    seconds: float = 0.0
+    seconds: tuple[float, ...]
 
 
 def run(
@@ -79,23 +79,42 @@ def run(
     *,
     device: str = "cpu",
     limit: float = float("inf"),
-    report: Callable[[str], Any] = lambda line: sys.stdout.write(line + "\n"),
+    report: Callable[[str], Any] = lambda line: print(line, flush=True),  # noqa: T201
+    stepped: Callable[[], Any] = lambda: None,
+    **more: Any,
 ) -> Progress:
-    """Go on until every trial has ``budget`` evaluations or ``limit`` seconds have passed; written as it goes."""
+    """Go on until every trial has ``budget`` evaluations or ``limit`` seconds have passed; written as it goes.
+
+    A step that would end after the limit, if it took as long as the one before, is not begun. ``stepped`` is called
+    after each; ``more`` is written to the file with what is known about the trials.
+    """
     where, objective = _setting(trials, device)
     method = _method(trials)
     state = _load(path, trials, device) if path.exists() else _begin(trials, where, objective, device)
-    started = saved = time.monotonic()
-    while state.y.shape[1] < budget and time.monotonic() - started < limit:
-        before = time.monotonic()
+    about = _about(trials, device) | more
+    began = saved = time.monotonic()
+    first, step = state.y.shape[1], 0.0
+    while state.y.shape[1] < budget and time.monotonic() - began + step < limit:
         state = _advance(trials, method, where, objective, state)
-        state = replace(state, seconds=state.seconds + time.monotonic() - before)
+        step = state.seconds[-1]
+        stepped()
         if time.monotonic() - saved > _SAVE_EVERY:
-            _save(path, trials, state, device)
+            _save(path, about, state)
             saved = time.monotonic()
-            report(f"{path.stem}: {state.y.shape[1]}/{budget}, median best {state.y.amin(1).median():.4g}")
-    _save(path, trials, state, device)
+            report(f"{path.stem}: {_standing(state, budget, (saved - began) / (state.y.shape[1] - first))}")
+    _save(path, about, state)
     return state
+
+
+def _standing(state: Progress, budget: int, pace: float) -> str:
+    """In words, given the seconds that a step has taken."""
+    done, best = state.y.shape[1], state.y.amin(1).median().item()
+    return f"{done}/{budget}, median best {best:.4g}, {pace:.2g} s a step, {minutes(pace * (budget - done))} left"
+
+
+def minutes(seconds: float) -> str:
+    """A duration to read."""
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 def _setting(trials: Trials, device: str) -> tuple[Manifold, Callable[[Tensor], Tensor]]:
@@ -128,18 +147,28 @@ def _method(trials: Trials) -> Strategy:
 def _begin(trials: Trials, where: Manifold, objective: Callable[[Tensor], Tensor], device: str) -> Progress:
     x = torch.stack([where.random(INITIAL, rng=_rng(seed, 0, "cpu")) for seed in trials.seeds]).to(device)
     y = torch.stack([objective(point) for point in x.unbind(1)], 1)
-    return Progress(x, y, [[{} for _ in range(INITIAL)] for _ in trials.seeds])
+    return Progress(x, y, [[{} for _ in range(INITIAL)] for _ in trials.seeds], (0.0,) * INITIAL)
 
 
 def _advance(
     trials: Trials, method: Strategy, where: Manifold, objective: Callable[[Tensor], Tensor], state: Progress
 ) -> Progress:
     """One more evaluation of every trial."""
+    before = time.monotonic()
     rngs = [_rng(seed, state.y.shape[1], state.x.device) for seed in trials.seeds]
     x, notes = method.propose(where, Runs(state.x, state.y, state.x[:, :0], rngs, state.notes))
-    grown = [[*past, note] for past, note in zip(state.notes, notes, strict=True)]
     y = torch.cat([state.y, objective(x).unsqueeze(1)], 1)
-    return replace(state, x=torch.cat([state.x, x.unsqueeze(1)], 1), y=y, notes=grown)
+    grown = [[*_lightened(past, note), note] for past, note in zip(state.notes, notes, strict=True)]
+    seconds = (*state.seconds, time.monotonic() - before)
+    return Progress(torch.cat([state.x, x.unsqueeze(1)], 1), y, grown, seconds)
+
+
+def _lightened(past: list[dict[str, Any]], new: dict[str, Any]) -> list[dict[str, Any]]:
+    """Notes without the fitted models that a new note replaces: only the last of each is of use, and they are large."""
+    fitted = {key for key, value in new.items() if isinstance(value, dict)}
+    return [
+        {key: value for key, value in note.items() if key not in fitted or not isinstance(value, dict)} for note in past
+    ]
 
 
 def _rng(seed: int, index: int, device: Any) -> torch.Generator:
@@ -147,28 +176,47 @@ def _rng(seed: int, index: int, device: Any) -> torch.Generator:
     return torch.Generator(device=device).manual_seed(int(state))
 
 
-def _save(path: Path, trials: Trials, state: Progress, device: str) -> None:
-    """One file, replaced at once, so that a kill leaves the old or the new one."""
-    about = {
+def source() -> str:
+    """Which nestbo this is: the beginning of a digest of its source."""
+    folder = Path(__file__).parent.parent
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _about(trials: Trials, device: str) -> dict[str, Any]:
+    """What the file says of its trials."""
+    return {
         "problem": trials.problem,
         "space": trials.space,
         "latent_dim": trials.latent_dim,
         "method": trials.method,
         "seeds": trials.seeds,
-        "seconds": round(state.seconds, 2),
+        "optimum": trials.problems()[0].optimal_value,
+        "nestbo": source(),
         "torch": torch.__version__,
+        "python": platform.python_version(),
         "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else "cpu",
     }
+
+
+def _save(path: Path, about: dict[str, Any], state: Progress) -> None:
+    arrays = {
+        "x": state.x.cpu().numpy(),
+        "y": state.y.cpu().numpy(),
+        "seconds": np.array(state.seconds),
+        "notes": np.frombuffer(json.dumps(state.notes).encode(), np.uint8),
+    }
+    write(path, about, arrays)
+
+
+def write(path: Path, about: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """One file, replaced at once, so that a kill leaves the old or the new one."""
     part = path.with_suffix(".part")
     path.parent.mkdir(parents=True, exist_ok=True)
     with part.open("wb") as file:
-        np.savez_compressed(
-            file,
-            about=json.dumps(about),
-            x=state.x.cpu().numpy(),
-            y=state.y.cpu().numpy(),
-            notes=json.dumps(state.notes),
-        )
+        np.savez_compressed(file, about=json.dumps(about), **arrays)
     os.replace(part, path)
 
 
@@ -178,37 +226,15 @@ def _load(path: Path, trials: Trials, device: str) -> Progress:
         for name, wanted in asdict(trials).items():
             if about[name] != (list(wanted) if name == "seeds" else wanted):
                 raise ArgumentError(f"{path} holds trials with {name} {about[name]!r}, got {wanted!r}.")
+        if not {"x", "seconds", "notes"} <= set(file.files):
+            raise ArgumentError(f"{path} has no points to go on from: it was packed. Choose another folder.")
         x, y = (torch.from_numpy(file[name]).to(device) for name in ("x", "y"))
-        return Progress(x, y, json.loads(str(file["notes"])), json.loads(str(file["about"]))["seconds"])
+        return Progress(x, y, json.loads(file["notes"].tobytes()), tuple(file["seconds"].tolist()))
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """The command."""
-    parser = argparse.ArgumentParser(prog="python -m nestbo.experiment", description=__doc__.split("\n")[0])
-    parser.add_argument("problem")
-    parser.add_argument("space")
-    parser.add_argument("method", help='a strategy such as "gabo", or "oracle"')
-    parser.add_argument("--latent-dim", type=int)
-    parser.add_argument("--trials", type=int, default=10)
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--budget", type=int, default=305, help="evaluations of each trial, the initial 5 included")
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds")
-    given = parser.parse_args(arguments)
-    torch.set_num_threads(given.threads)
-    seeds = tuple(range(given.first, given.first + given.trials))
-    try:
-        trials = Trials(given.problem, given.space, given.method, seeds, given.latent_dim)
-        state = run(trials, given.budget, given.out / trials.name, device=given.device, limit=given.limit)
-    except ArgumentError as error:
-        parser.error(str(error))
-    best = state.y.amin(1)
-    low, middle, high = best.quantile(torch.tensor([0.25, 0.5, 0.75], dtype=best.dtype, device=best.device)).tolist()
-    summary = f"after {state.y.shape[1]} evaluations, median {middle:.4g} ({low:.4g}, {high:.4g})"
-    sys.stdout.write(f"{trials.method}: {summary}\n")
-
-
-if __name__ == "__main__":
-    main()
+def evaluated(path: Path) -> int:
+    """How many evaluations of each trial a file holds; 0 where there is none."""
+    if not path.exists():
+        return 0
+    with np.load(path, allow_pickle=False) as file:
+        return len(file["seconds"])

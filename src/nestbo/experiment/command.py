@@ -1,0 +1,130 @@
+"""The command: ``python -m nestbo.experiment`` and ``nestbo bench``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+
+from nestbo.errors import ArgumentError
+from nestbo.experiment.results import pack, unpack
+from nestbo.experiment.runner import run as run_cells
+from nestbo.experiment.suites import SUITES, suite
+from nestbo.experiment.trials import Trials, run
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_BUDGET = "evaluations of each trial, the initial 5 included"
+
+
+def main(arguments: Sequence[str] | None = None, prog: str = "python -m nestbo.experiment") -> None:
+    """Run suites, and show what came out."""
+    parser = _parser(prog)
+    given = parser.parse_args(arguments)
+    try:
+        code = given.command(given)
+    except (ArgumentError, OSError) as error:
+        parser.error(str(error))
+    if code:
+        raise SystemExit(code)
+
+
+def _parser(prog: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=prog, description="Compare methods on suites of problems.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for add in (_add_list, _add_run, _add_one, _add_pack, _add_unpack):
+        add(commands)
+    return parser
+
+
+def _add_list(commands: Commands) -> None:
+    parser = commands.add_parser("list", help="suites, their problems and their methods")
+    parser.set_defaults(command=_list)
+
+
+def _list(given: argparse.Namespace) -> None:
+    for name, found in SUITES.items():
+        _say(f"{name}: {found.about}")
+        _say("  problems: " + ", ".join(task.key for task in found.tasks))
+        for label, method in found.methods.items():
+            texts = dict.fromkeys(text for task in found.tasks if (text := method.text(task)) is not None)
+            _say(f"  {label:17} {method.about}: {' | '.join(texts)}")
+
+
+def _add_run(commands: Commands) -> None:
+    parser = commands.add_parser("run", help="run a suite, or go on with it")
+    parser.add_argument("--suite", default="paper", choices=SUITES)
+    parser.add_argument("--methods", default="all", help="labels, separated by commas")
+    parser.add_argument("--problems", default="all", help="names or parts of them, separated by commas")
+    parser.add_argument("--jobs", type=_count, default=1, help="processes")
+    parser.add_argument("--chunk", type=_count, help="trials in one file, and in one process; all of them by default")
+    _add_common(parser, trials=30)
+    parser.set_defaults(command=_run)
+
+
+def _run(given: argparse.Namespace) -> int:
+    seeds = range(given.first, given.first + given.trials)
+    cells = suite(given.suite).cells(given.methods, given.problems, seeds=seeds, chunk=given.chunk)
+    options: dict[str, Any] = {"jobs": given.jobs, "threads": given.threads, "limit": given.limit}
+    wrong = run_cells(cells, given.budget, given.out, device=given.device, **options)
+    for line in wrong:
+        sys.stderr.write(line + "\n")
+    return int(bool(wrong))
+
+
+def _add_one(commands: Commands) -> None:
+    parser = commands.add_parser("one", help="run one method on one problem")
+    parser.add_argument("problem", help='such as "ackley"')
+    parser.add_argument("space", help='such as "sphere:50"')
+    parser.add_argument("method", help='a strategy such as "hdgabo:latent_dim=5", or "oracle"')
+    parser.add_argument("--latent-dim", type=int, help="the size of the hidden latent space")
+    _add_common(parser, trials=10)
+    parser.set_defaults(command=_one)
+
+
+def _one(given: argparse.Namespace) -> None:
+    torch.set_num_threads(given.threads)
+    seeds = tuple(range(given.first, given.first + given.trials))
+    trials = Trials(given.problem, given.space, given.method, seeds, given.latent_dim)
+    state = run(trials, given.budget, given.out / trials.name, device=given.device, limit=given.limit)
+    best = state.y.amin(1)
+    low, middle, high = best.quantile(torch.tensor([0.25, 0.5, 0.75], dtype=best.dtype, device=best.device)).tolist()
+    _say(f"{trials.method}: after {state.y.shape[1]} evaluations, median {middle:.4g} ({low:.4g}, {high:.4g})")
+
+
+def _add_common(parser: argparse.ArgumentParser, trials: int) -> None:
+    parser.add_argument("--trials", type=int, default=trials)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--budget", type=int, default=305, help=_BUDGET)
+    parser.add_argument("--out", type=Path, required=True, help="the folder of the results")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--threads", type=_count, default=1, help="of each process")
+    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds")
+
+
+def _add_pack(commands: Commands) -> None:
+    parser = commands.add_parser("pack", help="values, arms and times of a folder in one small archive")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("-o", "--out", type=Path, required=True, help="a zip file")
+    parser.set_defaults(command=lambda given: _say(f"{pack(given.folder, given.out)} files in {given.out}"))
+
+
+def _add_unpack(commands: Commands) -> None:
+    parser = commands.add_parser("unpack", help="the files of an archive into a folder, unless it has longer runs")
+    parser.add_argument("archive", type=Path, help="a zip file, or a folder of results to make small")
+    parser.add_argument("-o", "--out", type=Path, required=True, help="the folder")
+    parser.set_defaults(command=lambda given: _say(f"{unpack(given.archive, given.out)} files in {given.out}"))
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")

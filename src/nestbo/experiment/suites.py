@@ -1,0 +1,210 @@
+"""Which problems are compared with which methods: ``SUITES``, where a new comparison is registered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from nestbo.errors import ArgumentError
+from nestbo.experiment.trials import ORACLE, Trials
+from nestbo.manifolds.base import check_size
+from nestbo.strategies import REMBO, SIRBO, DropoutBO, EuclideanBO, GaBO, HDGaBO, RandomSearch, Strategy
+
+MATRICES = "eigenvalues=0.001,5"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A problem on a space, behind a projection to the latent space of size ``latent_dim``, or bare."""
+
+    problem: str
+    space: str
+    latent_dim: int | None = None
+
+    @property
+    def key(self) -> str:
+        """A short name: "ackley-sphere-50"."""
+        return "-".join([self.problem, *self.space.split(":")[:2]])
+
+    @property
+    def matrices(self) -> bool:
+        """Whether points are SPD matrices."""
+        return self.space.startswith("spd")
+
+    @property
+    def size(self) -> int:
+        """That of the latent space; of bare problems, what a method may assume."""
+        return self.latent_dim or (3 if self.matrices else 5)
+
+    @property
+    def vectors(self) -> int:
+        """The dimension of the linear space that holds the latent one: vectors of R^(d+1), entries of d×d matrices."""
+        return self.size * (self.size + 1) // 2 if self.matrices else self.size + 1
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method by its label: the strategy for a task, None where it has none; ``about`` says what it is."""
+
+    about: str
+    strategy: Callable[[Task], Strategy | str | None]
+
+    def text(self, task: Task) -> str | None:
+        """The strategy's text form, or "oracle"."""
+        found = self.strategy(task)
+        return found.specification if isinstance(found, Strategy) else found
+
+
+def _matrices_only(make: Callable[[Task], Strategy]) -> Callable[[Task], Strategy | None]:
+    return lambda task: make(task) if task.matrices else None
+
+
+def _vectors_only(make: Callable[[Task], Strategy]) -> Callable[[Task], Strategy | None]:
+    return lambda task: None if task.matrices else make(task)
+
+
+METHODS: dict[str, Method] = {
+    "random": Method("random search", lambda task: RandomSearch()),
+    "bo": Method("Euclidean BO", lambda task: EuclideanBO()),
+    "cholesky-bo": Method("Cholesky BO", _matrices_only(lambda task: EuclideanBO(coordinates="cholesky"))),
+    "dropout": Method("dropout BO", _vectors_only(lambda task: DropoutBO(task.vectors))),
+    "cholesky-dropout": Method(
+        "Cholesky dropout", _matrices_only(lambda task: DropoutBO(task.vectors, coordinates="cholesky"))
+    ),
+    "sir": Method("SIR-BO", lambda task: SIRBO(task.vectors)),
+    "cholesky-sir": Method("Cholesky SIR-BO", _matrices_only(lambda task: SIRBO(task.vectors, coordinates="cholesky"))),
+    "rembo": Method("REMBO", _vectors_only(lambda task: REMBO(task.vectors))),
+    "cholesky-rembo": Method(
+        "Cholesky REMBO", _matrices_only(lambda task: REMBO(task.vectors, coordinates="cholesky"))
+    ),
+    "gabo-paper": Method("GaBO, paper", lambda task: GaBO.paper()),
+    "gabo": Method("GaBO", lambda task: GaBO()),
+    "hdgabo-paper": Method("HD-GaBO, paper", lambda task: HDGaBO.paper(task.size)),
+    "hdgabo": Method("HD-GaBO", lambda task: HDGaBO(task.size)),
+    "hdgabo-nested": Method("HD-GaBO, nested arms only", lambda task: HDGaBO(task.size, ("incumbent", "fitted"))),
+    "hdgabo-auto": Method("HD-GaBO, d unknown", lambda task: HDGaBO()),
+    "oracle": Method("oracle", lambda task: ORACLE if task.latent_dim else None),
+}
+
+
+def _sized(size: int) -> Method:
+    return Method(f"HD-GaBO, d = {size}", lambda task: HDGaBO(size))
+
+
+MISMATCH: dict[str, Method] = {
+    **{label: METHODS[label] for label in ("random", "gabo")},
+    "hdgabo": METHODS["hdgabo"],
+    **{f"hdgabo-{size}": _sized(size) for size in (3, 7, 10)},
+    "hdgabo-auto": METHODS["hdgabo-auto"],
+}
+ABLATION: dict[str, Method] = {
+    "hdgabo": METHODS["hdgabo"],
+    "gaussian": Method("Gaussian kernel", lambda task: HDGaBO(task.size, kernel="gaussian")),
+    "matern32": Method("Matérn-3/2 kernel", lambda task: HDGaBO(task.size, kernel="matern32")),
+    "standardise": Method("values standardised only", lambda task: HDGaBO(task.size, outputs="standardise")),
+    "success": Method("arms chosen by success alone", lambda task: HDGaBO(task.size, choice="success")),
+    "in-turn": Method("arms in turn", lambda task: HDGaBO(task.size, choice="in-turn")),
+    "fitted-lift": Method("fitted lift only", lambda task: HDGaBO(task.size, ("full", "fitted", "embedded"))),
+    "incumbent-lift": Method("incumbent lift only", lambda task: HDGaBO(task.size, ("full", "incumbent", "embedded"))),
+    "random-lift": Method("random lift only", lambda task: HDGaBO(task.size, ("full", "random", "embedded"))),
+    "no-full": Method("without the full arm", lambda task: HDGaBO(task.size, ("incumbent", "fitted", "embedded"))),
+    "no-embedded": Method(
+        "without the embedded arm", _vectors_only(lambda task: HDGaBO(task.size, ("full", "incumbent", "fitted")))
+    ),
+    "approximate": Method("approximate distances", _matrices_only(lambda task: HDGaBO(task.size, exact=False))),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Trials of one method on one problem of a suite, and the name of their file."""
+
+    task: Task
+    label: str
+    trials: Trials
+
+    @property
+    def name(self) -> str:
+        """Of the file: problem, method and seeds."""
+        return f"{self.task.key}__{self.label}__{self.trials.seeds[0]}-{self.trials.seeds[-1]}.npz"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A comparison; ``about`` says of what."""
+
+    about: str
+    tasks: tuple[Task, ...]
+    methods: Mapping[str, Method]
+
+    def cells(
+        self, methods: str = "all", problems: str = "all", *, seeds: Sequence[int], chunk: int | None = None
+    ) -> list[Cell]:
+        """All of these methods on all of these problems, in the order given; trials in files of ``chunk`` each.
+
+        Methods are labels, problems are parts of keys, both separated by commas.
+        """
+        width = len(seeds) if chunk is None else chunk
+        check_size("The number of trials", len(seeds))
+        check_size("chunk", width)
+        parts = [tuple(seeds[k : k + width]) for k in range(0, len(seeds), width)]
+        chosen = ((task, label) for label in self.labels(methods) for task in self.chosen(problems))
+        return [
+            Cell(task, label, Trials(task.problem, task.space, text, part, task.latent_dim))
+            for task, label in chosen
+            if (text := self.methods[label].text(task)) is not None
+            for part in parts
+        ]
+
+    def labels(self, text: str) -> list[str]:
+        """The methods that a text chooses."""
+        labels = list(self.methods) if text == "all" else text.split(",")
+        for label in labels:
+            if label not in self.methods:
+                raise ArgumentError(f"Methods of this suite are {', '.join(self.methods)}, got {label!r}.")
+        return labels
+
+    def chosen(self, text: str) -> list[Task]:
+        """The problems that a text chooses: those whose key contains one of its parts, in the parts' order."""
+        found: dict[Task, None] = {}
+        for part in [""] if text == "all" else text.split(","):
+            some = [task for task in self.tasks if part in task.key]
+            if not some:
+                keys = ", ".join(task.key for task in self.tasks)
+                raise ArgumentError(f"Problems of this suite are {keys}, or parts of these names, got {part!r}.")
+            found |= dict.fromkeys(some)
+        return list(found)
+
+
+def _spheres(*problems: str) -> list[Task]:
+    return [Task(name, f"sphere:{size}", 5) for size in (50, 70) for name in problems]
+
+
+def _matrices(*problems: str) -> list[Task]:
+    return [Task(name, f"spd:{size}:{MATRICES}", 3) for size in (10, 12) for name in problems]
+
+
+PAPER = (
+    *_spheres("rosenbrock", "ackley", "product-of-sines"),
+    *_matrices("rosenbrock", "styblinski-tang", "product-of-sines"),
+)
+SUITES: dict[str, Suite] = {
+    "paper": Suite("the twelve problems of Jaquier and Rozo (2020)", PAPER, METHODS),
+    "mismatch": Suite(
+        "latent dimensions that are not the true one, and an objective without latent structure",
+        (Task("ackley", "sphere:50", 5), Task("product-of-sines", "sphere:50", 5), Task("ackley", "sphere:20")),
+        MISMATCH,
+    ),
+    "ablation": Suite(
+        "HD-GaBO with one of its defaults changed",
+        (Task("ackley", "sphere:50", 5), Task("rosenbrock", f"spd:10:{MATRICES}", 3)),
+        ABLATION,
+    ),
+}
+
+
+def suite(name: str) -> Suite:
+    """A registered suite."""
+    if name not in SUITES:
+        raise ArgumentError(f"Suites are {', '.join(SUITES)}, got {name!r}.")
+    return SUITES[name]

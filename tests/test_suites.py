@@ -1,0 +1,242 @@
+"""Suites: what they compare, how they run and go on, and the files that come out."""
+
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import nestbo as nb
+from nestbo import ArgumentError
+from nestbo.cli import app
+from nestbo.experiment import SUITES, Task, Trials, main
+from nestbo.experiment.results import Record, pack, records, unpack
+from nestbo.experiment.runner import run
+from nestbo.experiment.trials import run as run_trials
+
+PAPER = SUITES["paper"]
+SPHERE, MATRICES = Task("ackley", "sphere:6", 2), Task("rosenbrock", "spd:4:eigenvalues=0.001,5", 2)
+SMALL = replace(PAPER, tasks=(SPHERE, MATRICES))
+
+
+def silent(line):
+    pass
+
+
+def values(folder):
+    return {path.name: np.load(path)["y"] for path in sorted(folder.glob("*.npz"))}
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory):
+    """The whole suite, small: every method on both families, random search on every problem."""
+    out = tmp_path_factory.mktemp("smoke")
+    cells = PAPER.cells(problems="ackley-sphere-50,rosenbrock-spd-10", seeds=range(2))
+    cells += [cell for cell in PAPER.cells("random", seeds=range(2)) if cell not in cells]
+    assert run(cells, 8, out, report=silent) == []
+    return out
+
+
+class TestSuites:
+    def test_the_paper(self):
+        assert len(PAPER.tasks) == 12
+        assert {(task.space, task.latent_dim) for task in PAPER.tasks} == {
+            ("sphere:50", 5),
+            ("sphere:70", 5),
+            ("spd:10:eigenvalues=0.001,5", 3),
+            ("spd:12:eigenvalues=0.001,5", 3),
+        }
+
+    @pytest.mark.parametrize("name", SUITES)
+    def test_methods_are_strategies_that_the_spaces_allow(self, name):
+        for cell in SUITES[name].cells(seeds=[0]):
+            if cell.trials.method != "oracle":
+                nb.strategy(cell.trials.method).check(nb.space(cell.task.space))
+
+    @pytest.mark.parametrize("name", SUITES)
+    def test_files_have_names_of_their_own_and_one_content(self, name):
+        """Also between suites, so that one folder holds them all."""
+        everywhere = {c.name: c.trials for suite in SUITES.values() for c in suite.cells(seeds=range(2))}
+        cells = SUITES[name].cells(seeds=range(2))
+        assert len({cell.name for cell in cells}) == len(cells)
+        assert all(everywhere[cell.name] == cell.trials for cell in cells)
+        assert len({(cell.task, cell.trials.method) for cell in cells}) == len(cells)
+
+    def test_cholesky_methods_are_for_matrices(self):
+        spaces = {cell.task.matrices for cell in PAPER.cells("cholesky-bo,cholesky-sir", seeds=[0])}
+        assert spaces == {True}
+
+    def test_vectors_hold_the_latent_space(self):
+        assert (Task("ackley", "sphere:50", 5).vectors, Task("ackley", "spd:10", 3).vectors) == (6, 6)
+
+    def test_order_and_chunks(self):
+        cells = PAPER.cells("oracle,random", "spd-10", seeds=range(3, 8), chunk=2)
+        assert [cell.label for cell in cells] == ["oracle"] * 9 + ["random"] * 9
+        assert [cell.trials.seeds for cell in cells[:3]] == [(3, 4), (5, 6), (7,)]
+        assert cells[0].name == "rosenbrock-spd-10__oracle__3-4.npz"
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [({"methods": "gaboo"}, "got 'gaboo'"), ({"problems": "akley"}, "got 'akley'"), ({"chunk": 0}, "chunk")],
+    )
+    def test_mistakes(self, options, message):
+        with pytest.raises(ArgumentError, match=message):
+            PAPER.cells(seeds=[0], **options)
+
+
+class TestSmoke:
+    def test_every_method_on_every_family_and_every_problem(self, smoke):
+        found = [record.about for _, record in records(smoke)]
+        assert {(a["problem"], a["space"]) for a in found} == {(t.problem, t.space) for t in PAPER.tasks}
+        for family in ("sphere", "spd"):
+            wanted = {c.label for c in PAPER.cells(seeds=[0]) if c.task.space.startswith(family)}
+            assert {a["label"] for a in found if a["space"].startswith(family)} == wanted
+
+    def test_files_say_where_they_come_from(self, smoke):
+        for name, record in records(smoke):
+            about = record.about
+            assert record.regret.shape == (2, 8), name
+            assert record.regret.min() >= 0
+            assert len(record.seconds) == 8
+            assert about["seeds"] == [0, 1]
+            assert about["device"] == "cpu"
+            assert {"nestbo", "torch", "python"} <= set(about)
+
+    def test_methods_start_from_the_same_points(self, smoke):
+        first = {a["label"]: r.regret[:, :5] for _, r in records(smoke) if (a := r.about)["space"] == "sphere:50"}
+        for label in set(first) - {"oracle", "random"}:
+            np.testing.assert_array_equal(first[label], first["gabo"])
+
+
+class TestRunning:
+    def test_in_processes_as_alone(self, tmp_path):
+        """Chunks, two processes, and a second call for a larger budget."""
+        cells = SMALL.cells("random,gabo", "sphere", seeds=range(3), chunk=2)
+        lines = []
+        for cell in cells[:2]:
+            run_trials(cell.trials, 6, tmp_path / cell.name)
+        assert run(cells, 8, tmp_path, jobs=2, report=lines.append) == []
+        assert lines[0] == "4 of 4 cells to run, 10 steps"
+        assert "10/10 steps" in lines[-2]
+        assert lines[-1] == "done"
+        for cell in cells:
+            alone = run_trials(cell.trials, 8, tmp_path / "alone" / cell.name)
+            np.testing.assert_array_equal(np.load(tmp_path / cell.name)["y"], alone.y)
+        run(cells, 8, tmp_path, report=lines.append)
+        assert "0 of 4 cells to run, 0 steps" in lines
+
+    def test_what_fails_is_told_and_the_others_go_on(self, tmp_path):
+        cells = SMALL.cells("random", seeds=range(2))
+        broken = replace(cells[0], label="broken", trials=Trials("ackley", "sphere:6", "gaboo", (0,), 2))
+        (wrong,) = run([broken, *cells], 6, tmp_path, report=silent)
+        assert "Did you mean 'gabo'?" in wrong
+        assert len(values(tmp_path)) == 2
+
+    def test_no_time_no_step(self, tmp_path):
+        lines = []
+        run(SMALL.cells("gabo", seeds=[0]), 8, tmp_path, limit=0.0, report=lines.append)
+        assert lines[-1] == "6 steps left; the same command goes on"
+        assert values(tmp_path) == {}
+
+    def test_a_killed_run_goes_on(self, tmp_path):
+        """Killed in the middle, with its processes; what is finished stays, the same command does the rest."""
+        options = ["--suite", "ablation", "--methods", "hdgabo", "--trials", "2", "--chunk", "1", "--budget", "8"]
+        command = [sys.executable, "-m", "nestbo.experiment", "run", "--problems", "sphere", *options]
+        killed, straight = tmp_path / "killed", tmp_path / "straight"
+        with subprocess.Popen([*command, "--out", killed], stdout=subprocess.DEVNULL) as process:
+            deadline = time.monotonic() + 60
+            while not values(killed) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            process.send_signal(signal.SIGKILL)
+        before = values(killed)
+        assert before
+        for folder in (killed, straight):
+            main([*command[3:], "--out", str(folder)])
+        after, expected = values(killed), values(straight)
+        assert list(after) == list(expected)
+        for name in expected:
+            np.testing.assert_array_equal(after[name], expected[name])
+            np.testing.assert_array_equal(before.get(name, after[name]), after[name])
+
+    def test_a_gpu_that_is_not_there(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+        with pytest.raises(ArgumentError, match="finds no GPU"):
+            run(SMALL.cells("random", seeds=[0]), 6, tmp_path, device="cuda")
+
+
+class TestPacking:
+    def test_an_archive_says_what_the_files_say(self, smoke, tmp_path):
+        assert pack(smoke, tmp_path / "all.zip") == len(list(smoke.glob("*.npz")))
+        packed = dict(records(tmp_path / "all.zip"))
+        for name, record in records(smoke):
+            assert packed[name].about == record.about
+            np.testing.assert_allclose(packed[name].regret, record.regret, rtol=1e-6)
+            np.testing.assert_array_equal(packed[name].arms, record.arms)
+            np.testing.assert_allclose(packed[name].seconds, record.seconds, rtol=1e-6)
+
+    def test_it_is_small(self, smoke, tmp_path):
+        pack(smoke, tmp_path / "all.zip")
+        raw = sum(path.stat().st_size for path in smoke.glob("*.npz"))
+        assert (tmp_path / "all.zip").stat().st_size < raw / 5
+        assert not list(tmp_path.glob("*.part"))
+
+    def test_unpacking_keeps_longer_runs(self, tmp_path):
+        cells, out = SMALL.cells("random", "sphere", seeds=range(2)), tmp_path / "kept"
+        for budget in (6, 9):
+            run_trials(cells[0].trials, budget, tmp_path / "raw" / cells[0].name)
+            pack(tmp_path / "raw", tmp_path / f"{budget}.zip")
+        assert unpack(tmp_path / "9.zip", out) == 1
+        assert unpack(tmp_path / "6.zip", out) == 0
+        assert Record.read(out / cells[0].name).regret.shape == (2, 9)
+
+    def test_packed_runs_cannot_go_on(self, tmp_path):
+        cells = SMALL.cells("random", "sphere", seeds=range(2))
+        run_trials(cells[0].trials, 6, tmp_path / "raw" / cells[0].name)
+        unpack(tmp_path / "raw", tmp_path / "packed")
+        with pytest.raises(ArgumentError, match="it was packed"):
+            run_trials(cells[0].trials, 8, tmp_path / "packed" / cells[0].name)
+
+    def test_names_in_an_archive_lead_nowhere_else(self, smoke, tmp_path):
+        path = next(smoke.glob("*.npz"))
+        with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+            archive.write(path, "../../" + path.name)
+        unpack(tmp_path / "a.zip", tmp_path / "inside")
+        assert [p.name for p in (tmp_path / "inside").iterdir()] == [path.name]
+
+    @pytest.mark.parametrize("name", ["nothing", "f.txt", "f.zip"])
+    def test_what_holds_no_results(self, name, tmp_path):
+        (tmp_path / "f.txt").write_text("words")
+        (tmp_path / "f.zip").write_text("words")
+        with pytest.raises(ArgumentError, match="got .*" + name):
+            list(records(tmp_path / name))
+
+
+class TestCommand:
+    def test_list(self, capsys):
+        main(["list"])
+        said = capsys.readouterr().out
+        assert all(label in said for suite in SUITES.values() for label in suite.methods)
+        assert all(task.key in said for suite in SUITES.values() for task in suite.tasks)
+
+    def test_bench_is_the_same_command(self):
+        result = CliRunner().invoke(app, ["bench", "list"], prog_name="nestbo")
+        assert result.exit_code == 0
+        assert "hdgabo-paper" in result.stdout
+
+    def test_mistakes_are_told_as_such(self, tmp_path, capsys):
+        for arguments in (["--methods", "x"], ["--jobs", "0"], ["--suite", "papre"]):
+            with pytest.raises(SystemExit) as stop:
+                main(["run", *arguments, "--out", str(tmp_path)])
+            assert stop.value.code == 2
+        assert "Methods of this suite are" in capsys.readouterr().err
+
+    def test_pack_and_unpack(self, smoke, tmp_path, capsys):
+        main(["pack", str(smoke), "-o", str(tmp_path / "a.zip")])
+        main(["unpack", str(tmp_path / "a.zip"), "-o", str(tmp_path / "b")])
+        count = len(list(smoke.glob("*.npz")))
+        assert [line.split(" ")[0] for line in capsys.readouterr().out.splitlines()] == [str(count)] * 2
