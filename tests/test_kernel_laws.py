@@ -2,7 +2,20 @@
 
 import pytest
 
-from nestbo import SPD, ArgumentError, Box, Euclidean, Grassmann, Product, Sphere, Stiefel
+from nestbo import (
+    SPD,
+    ArgumentError,
+    Box,
+    Euclidean,
+    Grassmann,
+    Product,
+    Quaternion,
+    Rotation,
+    Simplex,
+    Sphere,
+    Stiefel,
+    Torus,
+)
 from nestbo.kernels import KERNELS, kernel
 from nestbo.testing import KERNEL_LAWS
 
@@ -17,6 +30,10 @@ SPACES = [
     SPD(3, metric="log-euclidean"),
     Grassmann(5, 2),
     Stiefel(4, 2),
+    Rotation(3),
+    Quaternion(),
+    Torus(2),
+    Simplex(3),
     Product(Sphere(2), SPD(2)),
     Product(Product(Sphere(2), Sphere(1)), Sphere(3)),
 ]

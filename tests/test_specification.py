@@ -8,7 +8,22 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from nestbo import SPD, Box, Euclidean, Grassmann, Manifold, Product, SpecificationError, Sphere, Stiefel, space
+from nestbo import (
+    SPD,
+    Box,
+    Euclidean,
+    Grassmann,
+    Manifold,
+    Product,
+    Quaternion,
+    Rotation,
+    Simplex,
+    SpecificationError,
+    Sphere,
+    Stiefel,
+    Torus,
+    space,
+)
 from nestbo.manifolds import MANIFOLDS
 
 quickly = settings(deadline=None, max_examples=200)
@@ -27,6 +42,11 @@ quickly = settings(deadline=None, max_examples=200)
         ("grassmann:5:2", Grassmann(5, 2)),
         ("stiefel:5:p=2", Stiefel(5, 2)),
         ("euclidean:4", Euclidean(4)),
+        ("rotation:3", Rotation(3)),
+        ("quaternion", Quaternion()),
+        ("torus:2", Torus(2)),
+        ("simplex:n=4", Simplex(4)),
+        ("product:(quaternion):(box:0:1)", Product(Quaternion(), Box(0, 1))),
         ("box:0:1", Box(0, 1)),
         ("box:0:1,2", Box(0, [1, 2])),
         ("box:-1.5,0,:1,1", Box([-1.5, 0], [1, 1])),
@@ -72,7 +92,9 @@ def frames(draw):
 spds = st.builds(
     SPD, sizes, metric=st.sampled_from(["affine-invariant", "log-euclidean"]), eigenvalues=st.none() | bounds()
 )
-simple = st.builds(Sphere, sizes) | st.builds(Euclidean, sizes) | spds | boxes() | frames()
+rotations = st.sampled_from([Rotation(3), Quaternion()])
+sized = st.builds(lambda family, n: family(n), st.sampled_from([Sphere, Euclidean, Torus, Simplex]), sizes)
+simple = sized | rotations | spds | boxes() | frames()
 manifolds = st.recursive(
     simple, lambda inner: st.lists(inner, min_size=1, max_size=3).map(lambda f: Product(*f)), max_leaves=6
 )
@@ -146,6 +168,11 @@ def test_nearly_right_text_is_read_or_refused(name, rest):
         "sphere:n=3:n=4",
         "sphere:2:n=3",
         "sphere:(sphere:2)",
+        "rotation",
+        "rotation:2",
+        "quaternion:3",
+        "torus:0",
+        "simplex:2.5",
         "spd:3:eigenvalues=nan,1",
         "spd:3:eigenvalues=1,inf",
         "spd:3:eigenvalues=1,1e400",

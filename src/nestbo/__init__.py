@@ -11,7 +11,21 @@ from nestbo.errors import (
     TrialError,
 )
 from nestbo.history import History, Trial
-from nestbo.manifolds import SPD, Box, Euclidean, Grassmann, Manifold, Product, Sphere, Stiefel, space
+from nestbo.manifolds import (
+    SPD,
+    Box,
+    Euclidean,
+    Grassmann,
+    Manifold,
+    Product,
+    Quaternion,
+    Rotation,
+    Simplex,
+    Sphere,
+    Stiefel,
+    Torus,
+    space,
+)
 from nestbo.minimum import Minimum, minimize
 from nestbo.problems import Problem, problem
 from nestbo.strategies import (
@@ -50,8 +64,11 @@ __all__ = [
     "OffManifoldError",
     "Problem",
     "Product",
+    "Quaternion",
     "RandomSearch",
+    "Rotation",
     "ShapeError",
+    "Simplex",
     "SpecificationError",
     "Sphere",
     "Standing",
@@ -60,6 +77,7 @@ __all__ = [
     "Strategy",
     "Study",
     "Suggestion",
+    "Torus",
     "Trial",
     "TrialError",
     "kernels",

@@ -1,6 +1,7 @@
 """Kernels of the straight distance in an embedding: positive definite at every length scale.
 
-Points of spheres and Stiefel manifolds are used as they are (the chordal distance), subspaces through their projectors,
+Points of spheres and Stiefel manifolds and rotation matrices are used as they are (the chordal distance), subspaces and
+quaternions of either sign through their projectors, angles through cosines and sines, proportions through square roots,
 SPD matrices through their logarithms (the log-Euclidean distance), boxes scaled to the unit cube.
 """
 

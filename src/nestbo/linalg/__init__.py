@@ -4,7 +4,7 @@ Every function broadcasts over leading axes and has finite first and second deri
 finite value; where the mathematics has a kink (a norm at zero, an arc at the antipode) the derivative is zero.
 """
 
-from nestbo.linalg.frames import completion, nearest_frame, orthonormal, polar, random_frames
+from nestbo.linalg.frames import completion, nearest_frame, nearest_rotation, orthonormal, polar, random_frames
 from nestbo.linalg.symmetric import (
     EXP,
     INVERSE_SQRT,
@@ -59,6 +59,7 @@ __all__ = [
     "logm",
     "matrix_function",
     "nearest_frame",
+    "nearest_rotation",
     "norm",
     "orthonormal",
     "polar",

@@ -32,7 +32,20 @@ def polar(a: Tensor) -> Tensor:
 
 def nearest_frame(a: Tensor) -> Tensor:
     """The polar factor of any matrix; one that is not finite gives NaN and leaves the others alone."""
+    u, vh, finite = _singular_vectors(a)
+    return torch.where(finite, u @ vh, torch.nan)
+
+
+def nearest_rotation(a: Tensor) -> Tensor:
+    """The orthogonal matrix of determinant 1 nearest to any square one; NaN for one that is not finite."""
+    u, vh, finite = _singular_vectors(a)
+    least = torch.where(torch.linalg.det(u @ vh) < 0, -1, 1).to(u)[..., None, None] * u[..., -1:]
+    return torch.where(finite, torch.cat([u[..., :-1], least], -1) @ vh, torch.nan)
+
+
+def _singular_vectors(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Left and right ones, and which matrices are finite; for the others, those of the identity."""
     finite = a.isfinite().all(-1).all(-1)[..., None, None]
     eye = torch.eye(a.shape[-2], a.shape[-1], dtype=a.dtype, device=a.device)
     u, _, vh = torch.linalg.svd(torch.where(finite, a, eye), full_matrices=False)
-    return torch.where(finite, u @ vh, torch.nan)
+    return u, vh, finite

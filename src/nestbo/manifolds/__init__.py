@@ -4,9 +4,13 @@ from nestbo.manifolds.base import Manifold
 from nestbo.manifolds.euclidean import Box, Euclidean
 from nestbo.manifolds.grassmann import Grassmann
 from nestbo.manifolds.product import Product
+from nestbo.manifolds.quaternion import Quaternion
+from nestbo.manifolds.rotation import Rotation
+from nestbo.manifolds.simplex import Simplex
 from nestbo.manifolds.spd import SPD
 from nestbo.manifolds.sphere import Sphere
 from nestbo.manifolds.stiefel import Stiefel
+from nestbo.manifolds.torus import Torus
 from nestbo.specification import parse
 
 MANIFOLDS: dict[str, type[Manifold]] = {
@@ -16,6 +20,10 @@ MANIFOLDS: dict[str, type[Manifold]] = {
     "spd": SPD,
     "grassmann": Grassmann,
     "stiefel": Stiefel,
+    "rotation": Rotation,
+    "quaternion": Quaternion,
+    "torus": Torus,
+    "simplex": Simplex,
     "product": Product,
 }
 
@@ -32,4 +40,19 @@ def space(text: str) -> Manifold:
     return manifold
 
 
-__all__ = ["MANIFOLDS", "SPD", "Box", "Euclidean", "Grassmann", "Manifold", "Product", "Sphere", "Stiefel", "space"]
+__all__ = [
+    "MANIFOLDS",
+    "SPD",
+    "Box",
+    "Euclidean",
+    "Grassmann",
+    "Manifold",
+    "Product",
+    "Quaternion",
+    "Rotation",
+    "Simplex",
+    "Sphere",
+    "Stiefel",
+    "Torus",
+    "space",
+]
