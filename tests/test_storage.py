@@ -5,6 +5,8 @@ import random
 import resource
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 
 import pytest
@@ -311,3 +313,16 @@ def test_loading_runs_no_code(tmp_path):
     store.close()
     with pytest.raises(nb.StoreError, match="damaged"):
         nb.Study.load(path).history  # noqa: B018
+
+
+def test_two_looks_at_one_file_do_not_lose_what_another_process_or_this_one_tells(tmp_path):
+    """A second look at the file, come and gone, must not give up the locks of the first."""
+    path = tmp_path / "s.db"
+    study = nb.Study(nb.Sphere(2), nb.RandomSearch(), store=path).run(bowl, 2, progress=False)
+    nb.Study.load(path).close()
+    text = f"import nestbo as nb\nwith nb.Study.load({str(path)!r}) as s: s.add([0.0, 0.0, 1.0], -5.0)"
+    assert subprocess.run([sys.executable, "-c", text], timeout=120).returncode == 0
+    assert study.best.value == -5.0
+    study.add([0.0, 1.0, 0.0], -7.0)
+    text = f"import nestbo as nb\nraise SystemExit(nb.Study.load({str(path)!r}).best.value != -7.0)"
+    assert subprocess.run([sys.executable, "-c", text], timeout=120).returncode == 0

@@ -233,18 +233,18 @@ def _pack(x: Tensor) -> bytes:
 
 def _check_kind(path: Path) -> None:
     """Refuse what is not a study of this schema, without touching it."""
-    try:
-        with path.open("rb") as file:
-            magic = file.read(16)
-    except OSError as error:
-        raise StoreError(
-            f"Cannot read the store {path}: {error.strerror}. Check the path and its permissions."
-        ) from error
-    if magic != b"SQLite format 3\x00":
-        raise StoreError(f"Wanted a nestbo store, got another kind of file: {path}. Choose another path.")
+    # Through SQLite alone: whoever opens and closes the file otherwise, gives up this process's locks on it, and then
+    # another process may remove the log into which this one still writes.
     with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-        connection.execute("BEGIN")  # one snapshot
-        application, version, tables = (connection.execute(query).fetchone()[0] for query in _KIND)
+        try:
+            connection.execute("BEGIN")  # one snapshot
+            application, version, tables = (connection.execute(query).fetchone()[0] for query in _KIND)
+        except sqlite3.DatabaseError as error:
+            if "not a database" not in str(error):
+                raise
+            raise StoreError(
+                f"Wanted a nestbo store, got another kind of file: {path}. Choose another path."
+            ) from error
     if application != APPLICATION and tables:
         raise StoreError(f"Wanted a nestbo store, got another program's database: {path}. Choose another path.")
     if application == APPLICATION and version != SCHEMA:
