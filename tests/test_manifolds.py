@@ -406,6 +406,28 @@ def geoopt():
     return geoopt
 
 
+class TestChart:
+    @samples
+    def test_coordinates_lead_back_and_cost_nothing(self, manifold, rng):
+        if manifold.chart is None:
+            pytest.skip("searched as it is")
+        x = manifold.random(20, rng=rng)
+        u = manifold.chart.coordinates(x)
+        y, beyond = manifold.chart.point(u)
+        equal(y, x, 1e-9)
+        equal(beyond, torch.zeros(20), 1e-12)
+        manifold.chart.flat.check(u)
+
+    def test_beyond_the_bounds_the_point_stays_and_the_penalty_is_the_squared_distance(self):
+        space = SPD(2, eigenvalues=(0.1, 10))
+        u = torch.diag(torch.tensor([math.log(10) + 2, math.log(0.1) - 1], dtype=torch.float64)).flatten()
+        x, beyond = space.chart.point(u.requires_grad_())
+        equal(x, [[10, 0], [0, 0.1]])
+        equal(beyond, 5.0)
+        (slope,) = torch.autograd.grad(beyond, u)
+        equal(slope, [4.0, 0, 0, -2.0])
+
+
 class TestStrangers:
     """Other people's implementations give the same numbers."""
 

@@ -22,6 +22,7 @@ _SCALES = (0.5, 0.15, 0.05, 0.015, 0.005)  # of the typical distance
 _INCUMBENTS = 4
 _POOL = 256
 _SMALL = 10  # dimensions
+_PENALTY = 10.0  # beyond the bounds of a chart
 _CHUNK = {"cpu": 2**10, "cuda": 2**16}  # candidates of all runs together that are evaluated at once
 
 Build = Callable[[GP, Tensor, Tensor | None, int], "AcquisitionFunction"]
@@ -88,33 +89,38 @@ def search(
     optimiser: Callable[..., Result] = lbfgs,
 ) -> Tensor:
     """Where an acquisition function is largest in each run, (runs, *point), given the points and values so far."""
-    drawn = [candidates(space, points, values, rng, _POOL) for points, values, rng in zip(x, y, rngs, strict=True)]
-    pools = [torch.stack(pool, 1) for pool in zip(*drawn, strict=True)]
+    pools = candidates(space, x, y, rngs, _POOL)
     restarts = 8 if space.dim <= _SMALL else 4  # one step in many dimensions costs more
     return maximise(acquisition, space, pools, optimiser=optimiser, restarts=restarts)[0]
 
 
-def candidates(space: Manifold, x: Tensor, y: Tensor, rng: torch.Generator, count: int) -> tuple[Tensor, Tensor]:
-    """Starts for the search in one run, from its points (n, *point) and values (n,): ``count`` global, ``count`` local.
+def candidates(space: Manifold, x: Tensor, y: Tensor, rngs: list[torch.Generator], count: int) -> list[Tensor]:
+    """Starts for the search, from points (runs, n, *point) and values (runs, n): ``count`` global and ``count`` local.
 
     The global ones are random points, half of them moved along a random geodesic, which reaches corners that uniform
     draws do not (matrices with small eigenvalues). The local ones are steps at several scales from the best points.
+    Both are (count, runs, *point).
     """
-    drawn = space.random(count, rng=rng)
+    best = y.argsort(-1)[:, :_INCUMBENTS]
+    places = torch.arange(count, device=x.device)
+    centres = x[torch.arange(len(x), device=x.device), best[:, places % best.shape[1]].T]
+    scales = torch.tensor(_SCALES, dtype=x.dtype, device=x.device).repeat_interleave(best.shape[1])
+    drawn = torch.stack([space.random(count, rng=rng) for rng in rngs], 1)
     half = count // 2
-    globally = torch.cat([drawn[:half], _moved(space, drawn[half:], 2 * space.typical_distance, rng)])
-    best = x[y.argsort()[:_INCUMBENTS]]
-    centres = best[torch.arange(count, device=x.device) % len(best)]
-    scales = torch.tensor(_SCALES, dtype=x.dtype, device=x.device).repeat_interleave(len(best))
-    scales = scales[torch.arange(count, device=x.device) % len(scales)]
-    return globally, _moved(space, centres, scales * space.typical_distance, rng)
+    far = x.new_full((count - half,), 2 * space.typical_distance)
+    lengths = torch.cat([far, scales[places % len(scales)] * space.typical_distance])
+    moved = _moved(space, torch.cat([drawn[half:], centres]), lengths, rngs)
+    return [torch.cat([drawn[:half], moved[: count - half]]), moved[count - half :]]
 
 
-def _moved(space: Manifold, x: Tensor, length: Tensor | float, rng: torch.Generator) -> Tensor:
-    """Points at a random fraction of a length away, in random directions."""
-    fraction = torch.rand(len(x), generator=rng, dtype=x.dtype, device=x.device)
-    step = (fraction * length).reshape(-1, *[1] * len(space.point_shape))
-    return space.project(space.exp(x, step * space.random_tangent(x, rng)))
+def _moved(space: Manifold, x: Tensor, lengths: Tensor, rngs: list[torch.Generator]) -> Tensor:
+    """Points (count, runs, *point) moved by random fractions of lengths (count,), in random directions."""
+    kind: dict[str, Any] = {"dtype": x.dtype, "device": x.device}
+    fractions = torch.stack([torch.rand(len(x), generator=rng, **kind) for rng in rngs], 1)
+    noise = torch.stack([torch.randn(x[:, 0].shape, generator=rng, **kind) for rng in rngs], 1)
+    direction = space.to_tangent(x, noise)
+    step = fractions * lengths.unsqueeze(-1) / space.norm(x, direction)
+    return space.project(space.exp(x, step[(..., *[None] * len(space.point_shape))] * direction))
 
 
 def maximise(
@@ -144,15 +150,20 @@ def maximise(
         # Logarithms are of order 1; plain improvements may be tiny, and would count as flat.
         height = value(starts).abs().amax(0).clamp(1e-200, 1.0)
 
-    def loss(x: Tensor, *_: Tensor) -> Tensor:
-        return -value(x) / height
+    chart = space.chart if optimiser is lbfgs else None
+    where, starts = (space, starts) if chart is None else (chart.flat, chart.coordinates(starts))
+
+    def loss(u: Tensor, *_: Tensor) -> Tensor:
+        x, beyond = (u, 0) if chart is None else chart.point(u)
+        return _PENALTY * beyond - value(x) / height
 
     rows = (torch.arange(len(starts), device=starts.device),) if starts.shape[1] > 1 else ()
-    found = optimiser(loss, space, starts, data=rows, tolerance=1e-4, max_iterations=max_iterations)
+    found = optimiser(loss, where, starts, data=rows, tolerance=1e-4, max_iterations=max_iterations)
     worth = (-found.value * height).nan_to_num(nan=-torch.inf)
     runs = torch.arange(starts.shape[1], device=starts.device)
     chosen = worth.argmax(0)
-    return found.point[chosen, runs], worth[chosen, runs]
+    best = found.point[chosen, runs]
+    return best if chart is None else space.project(chart.point(best)[0]), worth[chosen, runs]
 
 
 def _top(pool: Tensor, value: Callable[[Tensor], Tensor], count: int) -> Tensor:

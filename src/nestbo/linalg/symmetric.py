@@ -33,11 +33,15 @@ def spectral(values: Tensor, vectors: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class ScalarFunction:
-    """An analytic function f, the scale s(m) on which it varies around m, and its coefficients f⁽ᵏ⁾(m)·s(m)ᵏ / k!."""
+    """An analytic function f, the scale s(m) on which it varies around m, and its coefficients f⁽ᵏ⁾(m)·s(m)ᵏ / k!.
+
+    ``quotient`` is (f(b) − f(a)) / (b − a) without cancellation, where there is such a form.
+    """
 
     value: Callable[[Tensor], Tensor]
     taylor: Callable[[Tensor, int], Tensor]
     scale: Callable[[Tensor], Tensor]
+    quotient: Callable[[Tensor, Tensor], Tensor] | None = None
 
 
 def _log_taylor(m: Tensor, k: int) -> Tensor:
@@ -48,9 +52,23 @@ def _power_taylor(exponent: float) -> Callable[[Tensor, int], Tensor]:
     return lambda m, k: math.prod((exponent - i) / (i + 1) for i in range(k)) * m**exponent
 
 
-LOG = ScalarFunction(torch.log, _log_taylor, lambda m: m)
-LOG1P = ScalarFunction(torch.log1p, _log_taylor, lambda m: 1 + m)
-EXP = ScalarFunction(torch.exp, lambda m, k: m.exp() / math.factorial(k), torch.ones_like)
+def _ratio(odd: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """g(x)/x for an odd function with slope 1 at 0."""
+    return torch.where(x == 0, 1, odd(x) / torch.where(x == 0, 1, x))
+
+
+def _log_quotient(a: Tensor, b: Tensor) -> Tensor:
+    return 2 * _ratio(torch.atanh, (b - a) / (a + b)) / (a + b)
+
+
+LOG = ScalarFunction(torch.log, _log_taylor, lambda m: m, _log_quotient)
+LOG1P = ScalarFunction(torch.log1p, _log_taylor, lambda m: 1 + m, lambda a, b: _log_quotient(1 + a, 1 + b))
+EXP = ScalarFunction(
+    torch.exp,
+    lambda m, k: m.exp() / math.factorial(k),
+    torch.ones_like,
+    lambda a, b: ((a + b) / 2).exp() * _ratio(torch.sinh, (b - a) / 2),
+)
 SQRT = ScalarFunction(torch.sqrt, _power_taylor(0.5), lambda m: m)
 INVERSE_SQRT = ScalarFunction(torch.rsqrt, _power_taylor(-0.5), lambda m: m)
 
@@ -77,7 +95,11 @@ def clip(low: float, high: float) -> ScalarFunction:
     def taylor(m: Tensor, k: int) -> Tensor:
         return scale * ((m >= low) & (m <= high)).to(m) if k == 1 else torch.zeros_like(m)
 
-    return ScalarFunction(lambda m: m.clamp(low, high), taylor, lambda m: torch.full_like(m, scale))
+    def quotient(a: Tensor, b: Tensor) -> Tensor:
+        inside = ((a >= low) & (a <= high)).to(a)
+        return torch.where(a == b, inside, (b.clamp(low, high) - a.clamp(low, high)) / torch.where(a == b, 1, b - a))
+
+    return ScalarFunction(lambda m: m.clamp(low, high), taylor, lambda m: torch.full_like(m, scale), quotient)
 
 
 def matrix_function(a: Tensor, f: ScalarFunction, eigen: tuple[Tensor, Tensor] | None = None) -> Tensor:
@@ -220,6 +242,8 @@ _TAYLOR_TERMS = 7
 def divided_differences(f: ScalarFunction, values: Tensor, count: int) -> Tensor:
     """f[λ_i, λ_j] (count 2) or f[λ_i, λ_k, λ_j] (count 3) over ascending values (…, n): (…, n, n) or (…, n, n, n)."""
     n = values.shape[-1]
+    if count == 2 and f.quotient is not None:
+        return f.quotient(values.unsqueeze(-1), values.unsqueeze(-2))
     subsets, position = _multisets(n, count, values.device)
     distinct = _divided_difference(f, values[..., subsets])
     return distinct[..., position].unflatten(-1, (n,) * count)

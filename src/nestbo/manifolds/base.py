@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Self
 
 import torch
@@ -12,6 +13,19 @@ from torch import Tensor
 from nestbo.errors import ArgumentError, OffManifoldError, ShapeError
 from nestbo.linalg import safe_sqrt
 from nestbo.specification import Specified
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Coordinates in a flat space that know no bounds: minimisations there cost less than on the manifold.
+
+    ``point`` maps u to a point of the manifold and to a penalty, the square of how far u is beyond the bounds;
+    ``coordinates`` is one way back.
+    """
+
+    flat: Manifold
+    point: Callable[[Tensor], tuple[Tensor, Tensor]]
+    coordinates: Callable[[Tensor], Tensor]
 
 
 class Manifold(Specified, ABC):
@@ -136,6 +150,11 @@ class Manifold(Specified, ABC):
         ``gradient`` is the Euclidean one: a ``retract`` along a ``face`` turns with it, and f changes accordingly.
         """
         return lambda v: torch.zeros_like(v)
+
+    @property
+    def chart(self) -> Chart | None:
+        """Flat coordinates of the whole space, where they exist and are worth their while."""
+        return None
 
     def pairwise_dist(self, x: Tensor, y: Tensor) -> Tensor:
         """Distances between all of x (…, n, *point) and all of y (…, m, *point): (…, n, m)."""

@@ -13,12 +13,14 @@ from torch import Tensor
 from nestbo import linalg
 from nestbo.errors import ArgumentError
 from nestbo.linalg import sym
-from nestbo.manifolds.base import Manifold, check_size
+from nestbo.manifolds.base import Chart, Manifold, check_size
+from nestbo.manifolds.euclidean import Euclidean
 from nestbo.manifolds.spd_metrics import METRICS, Metric
 
 # Without bounds, an eigenvalue is positive above this multiple of rounding; projections go well above it.
 _POSITIVE = 1.0
 _SAFELY_POSITIVE = 1e4
+_LARGEST_LOG = 100.0  # in the chart of all matrices
 
 
 @dataclass(frozen=True, repr=False)
@@ -194,6 +196,21 @@ class SPD(Manifold):
     def embed(self, x: Tensor) -> Tensor:
         """The matrix logarithm, for both metrics: no straight distance is affine-invariant."""
         return linalg.logm(x).flatten(-2)
+
+    @property
+    def chart(self) -> Chart:
+        """Logarithms, all entries of them: beyond the bounds the point stays where it left them."""
+        low, high = self.eigenvalues or (math.exp(-_LARGEST_LOG), math.exp(_LARGEST_LOG))
+        inside = linalg.clip(math.log(low), math.log(high))
+
+        def point(u: Tensor) -> tuple[Tensor, Tensor]:
+            a = sym(u.unflatten(-1, self.point_shape))
+            values, vectors = linalg.eigh(a.detach())
+            clipped = linalg.matrix_function(a, inside, (values, vectors))
+            x = linalg.matrix_function(clipped, linalg.EXP, (inside.value(values), vectors))
+            return x, (a - clipped).square().sum((-1, -2))
+
+        return Chart(Euclidean(self.n**2), point, self.embed)
 
     def gradient(self, x: Tensor, euclidean: Tensor) -> Tensor:
         return self._metric.gradient(x, euclidean)
