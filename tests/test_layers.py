@@ -17,10 +17,10 @@ LAYERS = (
     ("errors",),
     ("specification", "linalg"),
     ("manifolds",),
-    ("optimise", "history", "outputs"),
+    ("optimise", "history", "outputs", "evaluation"),
     ("nested", "kernels"),
     ("surrogate", "problems"),
-    ("acquisition", "storage", "progress"),
+    ("acquisition", "storage", "progress", "parallel"),
     ("strategies",),
     ("study",),
     ("minimum",),
@@ -122,6 +122,7 @@ for name in ("rich", "typer", "matplotlib"):
     sys.modules[name] = None  # importing it raises ImportError
 import nestbo
 edges = ("rich", "typer", "matplotlib", "sklearn", "pymanopt", "geoopt", "hypothesis", "pytest", "pandas", "optuna")
+edges += ("dask", "distributed", "loky")
 print(*(name for name in edges if sys.modules.get(name) is not None))
 """
 

@@ -4,6 +4,7 @@ from nestbo import kernels, nested, optimise
 from nestbo.errors import (
     ArgumentError,
     NestboError,
+    ObjectiveError,
     OffManifoldError,
     ShapeError,
     SpecificationError,
@@ -61,6 +62,7 @@ __all__ = [
     "Manifold",
     "Minimum",
     "NestboError",
+    "ObjectiveError",
     "OffManifoldError",
     "Problem",
     "Product",

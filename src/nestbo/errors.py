@@ -27,3 +27,7 @@ class StoreError(NestboError):
 
 class TrialError(ArgumentError):
     """A trial is not what an operation needs: unknown, or told already."""
+
+
+class ObjectiveError(NestboError):
+    """The objective raised an error in another process, and ``on_error="raise"`` wants to see it."""

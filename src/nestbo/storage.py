@@ -13,7 +13,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,12 @@ class Store:
             raise StoreError(f"Cannot {doing} the store {self.path}: {error}. {_remedy(str(error))}") from error
 
     @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        connection = self._connection  # first: a fork has a lock of its own
+        with self._lock, self._explained("read"):
+            yield connection
+
+    @contextlib.contextmanager
     def _transaction(self, doing: str) -> Iterator[sqlite3.Connection]:
         connection = self._connection
         with self._lock, self._explained(doing):
@@ -117,13 +123,13 @@ class Store:
     @property
     def empty(self) -> bool:
         """Whether there is no study here yet."""
-        with self._lock, self._explained("read"):
-            return self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+        with self._reading() as connection:
+            return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
 
     def settings(self) -> dict[str, Any]:
         """The settings as they were created."""
-        with self._lock, self._explained("read"):
-            rows = self._connection.execute("SELECT name, value FROM settings").fetchall()
+        with self._reading() as connection:
+            rows = connection.execute("SELECT name, value FROM settings").fetchall()
         try:
             return {name: json.loads(value) for name, value in rows}
         except ValueError as error:
@@ -182,6 +188,12 @@ class Store:
             connection.execute("UPDATE trials SET owner = ? WHERE number = ?", (_owner(), number))
         return number
 
+    def note(self, trial: Trial) -> None:
+        """Record the notes of a trial that waits for a value."""
+        with self._transaction("write to") as connection:
+            row = (json.dumps(trial.notes), trial.index)
+            connection.execute("UPDATE trials SET notes = ? WHERE number = ? AND status = 'asked'", row)
+
     def tell(self, trial: Trial) -> None:
         """Record the outcome of an asked trial; refuse to overwrite one."""
         with self._transaction("write to") as connection:
@@ -204,14 +216,14 @@ class Store:
             )
         return int(number)
 
-    def trials(self, first: int = 0) -> list[Trial]:
-        """The trials that have a point, from index ``first`` on, in the order of their indices."""
-        with self._lock, self._explained("read"):
-            rows = self._connection.execute(
+    def trials(self, first: int = 0, known: Container[int] = ()) -> list[Trial]:
+        """The trials that have a point, from index ``first`` on and not known, in the order of their indices."""
+        with self._reading() as connection:
+            rows = connection.execute(
                 "SELECT number, x, value, status, notes FROM trials WHERE number >= ? AND x NOTNULL ORDER BY number",
                 (first,),
             ).fetchall()
-        return [self._trial(*row) for row in rows]
+        return [self._trial(*row) for row in rows if row[0] not in known]
 
     def _trial(self, number: int, x: bytes, value: float | None, status: Status, notes: str) -> Trial:
         try:
@@ -222,8 +234,8 @@ class Store:
 
     def times(self) -> dict[int, tuple[float | None, float | None]]:
         """When each trial was asked and told, in seconds since 1970."""
-        with self._lock, self._explained("read"):
-            rows = self._connection.execute("SELECT number, asked, told FROM trials").fetchall()
+        with self._reading() as connection:
+            rows = connection.execute("SELECT number, asked, told FROM trials").fetchall()
         return {number: (asked, told) for number, asked, told in rows}
 
 

@@ -12,9 +12,11 @@ import numpy as np
 import torch
 
 from nestbo.errors import ArgumentError, StoreError, TrialError
+from nestbo.evaluation import Evaluation, Outcome, number
 from nestbo.history import Direction, History, Trial
 from nestbo.manifolds import Manifold, space
 from nestbo.manifolds.base import check_size
+from nestbo.parallel import Desk, Driver, Executor, Pool
 from nestbo.progress import Reporter, reporter
 from nestbo.storage import Store
 from nestbo.strategies import Runs, Standing, Strategy, default_strategy, strategy
@@ -66,7 +68,8 @@ class Study:
         if self._store.empty:
             self._store.create(wanted)
         _check_same(wanted, self._store.settings(), store)
-        self._known: dict[int, Trial] = {}
+        # What will not change any more: the first trials of all, and later ones by their index.
+        self._settled: tuple[tuple[Trial, ...], dict[int, Trial]] = (), {}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -109,11 +112,13 @@ class Study:
 
     def _read(self) -> History:
         """The history without copies; what is settled is read once."""
-        settled = 0
-        while settled in self._known and self._known[settled].status in ("told", "failed"):
-            settled += 1
-        self._known.update((trial.index, trial) for trial in self._store.trials(settled))
-        return History(tuple(self._known[k] for k in sorted(self._known)), self.noise, self.direction)
+        first, others = self._settled
+        found = others | {trial.index: trial for trial in self._store.trials(len(first), others)}
+        rest = [found[index] for index in sorted(found)]
+        count = next((k for k, t in enumerate(rest) if t.status == "asked" or t.index > len(first) + k), len(rest))
+        # One assignment, so that threads may read at once.
+        self._settled = (*first, *rest[:count]), {t.index: t for t in rest[count:] if t.status != "asked"}
+        return History((*first, *rest), self.noise, self.direction)
 
     @property
     def pending(self) -> list[Trial]:
@@ -136,10 +141,10 @@ class Study:
         x = self.space.check(x).double()
         if x.shape != self.space.point_shape:
             raise ArgumentError(f"add takes one point, of shape {self.space.point_shape}, got {tuple(x.shape)}.")
-        number = _number(value)
-        if number is None or not math.isfinite(number):
+        y = number(value)
+        if y is None or not math.isfinite(y):
             raise ArgumentError(f"add takes a finite number as the value, got {value!r}.")
-        return Trial(self._store.add(x, number), x, number, "told")
+        return Trial(self._store.add(x, y), x, y, "told")
 
     @overload
     def ask(self) -> Trial: ...
@@ -176,7 +181,7 @@ class Study:
         waiting = self._waiting(trial)
         if (value is None) == (failed is None):
             raise ArgumentError("tell takes a value or failed='why', got both or neither.")
-        if failed is None and _number(value) is None:
+        if failed is None and number(value) is None:
             raise ArgumentError(f"tell takes a number, got {value!r}. Use failed='why' for an evaluation without one.")
         done = _outcome(waiting, value, failed)
         self._store.tell(done)
@@ -185,12 +190,7 @@ class Study:
     def _waiting(self, trial: Trial | int) -> Trial:
         """The trial as it is stored, if it waits for a value."""
         index = trial.index if isinstance(trial, Trial) else trial
-        known = {t.index: t for t in self._read()}
-        if not isinstance(index, int) or index not in known:
-            raise TrialError(
-                f"There is no trial {index!r} in this study. ask() makes one; pending lists the open ones."
-            )
-        waiting = known[index]
+        waiting = self._find(index)
         if isinstance(trial, Trial) and not torch.equal(trial.x, waiting.x):
             raise TrialError(
                 f"Trial {index} of this study is another point. Tell the study that asked for it; if x was changed in "
@@ -200,6 +200,15 @@ class Study:
             raise TrialError(f"Trial {index} was {waiting.status} already. Use add(x, value) for another observation.")
         return waiting
 
+    def _find(self, index: Any) -> Trial:
+        """The trial of an index, as it is stored; the search begins with the last."""
+        found = next((trial for trial in reversed(self._read().trials) if trial.index == index), None)
+        if not isinstance(index, int) or found is None:
+            raise TrialError(
+                f"There is no trial {index!r} in this study. ask() makes one; pending lists the open ones."
+            )
+        return found
+
     def run(
         self,
         f: Objective,
@@ -208,27 +217,39 @@ class Study:
         numpy: bool = False,
         on_error: Literal["record", "raise"] = "record",
         progress: bool | Reporter = True,
+        executor: Executor | Callable[[int], Executor] | None = None,
+        workers: int | None = None,
+        timeout: float | None = None,
     ) -> Study:
         """``n`` further evaluations of ``f``: nothing but ask and tell.
 
         A trial left behind by a run that was killed or interrupted is evaluated first. ``f`` gets one point, as a
         tensor or, with ``numpy``, as an array; what it raises is recorded as a failure unless ``on_error="raise"``.
-        Ctrl-C ends the run and keeps everything told; the interrupted trial stays pending.
+        Ctrl-C ends the run and keeps everything told; the interrupted trials stay pending.
+
+        ``executor`` evaluates on up to ``workers`` at a time, each getting a new point as soon as it is free: one of
+        ``concurrent.futures`` or a class of it, which is then made anew when a worker's death breaks it. A trial whose
+        worker died is handed out again. An evaluation that takes more than ``timeout`` seconds is ended and has failed;
+        with a timeout, each runs in a forked process of its own.
         """
         check_size("The number of evaluations", n, least=0)
-        if not callable(f):
-            raise ArgumentError(f"run takes a function of a point, got {f!r}.")
         if on_error not in ("record", "raise"):
             raise ArgumentError(f'on_error is "record" or "raise", got {on_error!r}.')
-        report = reporter(progress)
+        evaluation, report, best = Evaluation(f, numpy, timeout), reporter(progress), self.best
+        desk = Desk(self._next, self._record, self._lose, self._store.abandon)
+
+        def each(done: Trial, outcome: Outcome) -> None:
+            nonlocal best
+            best = History((done,) if best is None else (best, done), self.noise, self.direction).best
+            report.advanced(done, best)
+            if on_error == "raise" and outcome.error is not None:
+                raise outcome.error
+
         with report.watching(n):
-            for _ in range(n):
-                try:
-                    done = self._evaluate(f, self._next(), numpy, on_error)
-                except KeyboardInterrupt:
-                    report.interrupted()
-                    break
-                report.advanced(done, self.best)
+            try:
+                Driver(desk, evaluation, Pool(executor, workers)).run(n, each)
+            except KeyboardInterrupt:
+                report.interrupted()
         return self
 
     def _next(self) -> Trial:
@@ -236,28 +257,26 @@ class Study:
         orphan = self._store.take_orphan()
         return self._ask(1, running=True)[0] if orphan is None else self._waiting(orphan)
 
-    def _evaluate(self, f: Objective, trial: Trial, numpy: bool, on_error: str) -> Trial:
-        point = trial.x.clone()
+    def _record(self, trial: Trial, outcome: Outcome) -> Trial:
+        """Tell an outcome, unless the objective itself, or another process, was first."""
         try:
-            value = f(point.numpy() if numpy else point)
-        except Exception as error:
-            done = self.tell(trial, failed=f"{type(error).__name__}: {error}")
-            if on_error == "raise":
-                raise
-            return done
-        except KeyboardInterrupt:
-            self._store.abandon(trial.index)
-            raise
-        if _number(value) is None:
-            return self.tell(trial, failed=f"the objective returned {value!r}, not a number"[:500])
-        return self.tell(trial, value)
+            return self.tell(trial.index, outcome.value, failed=outcome.failed)
+        except TrialError:
+            return self._find(trial.index)
+
+    def _lose(self, trial: Trial, why: str) -> Trial:
+        """Note that the worker of a trial died; the trial still waits for a value."""
+        noted = replace(trial, notes={**trial.notes, "lost": [*trial.notes.get("lost", []), why]})
+        self._store.note(noted)
+        return noted
 
     def models(self) -> dict[str, Surrogate]:
         """The surrogates that the strategy would use now, by name; empty before there are data for one."""
         return self.strategy.models(self.space, self._runs())
 
     def _runs(self) -> Runs:
-        return Runs.of(self.space, self._read().to_minimise, self._rng(len(self._known)))
+        history = self._read()
+        return Runs.of(self.space, history.to_minimise, self._rng(len(history)))
 
     def standings(self) -> list[Standing]:
         """How the arms of the strategy are doing: suggestions made, their share of all, and chance of success."""
@@ -276,21 +295,11 @@ class Study:
 def _outcome(trial: Trial, value: Any, failed: str | None) -> Trial:
     """The trial, told or failed."""
     if failed is None:
-        number = _number(value)
-        if number is not None and math.isfinite(number):
-            return replace(trial, value=number, status="told")
+        y = number(value)
+        if y is not None and math.isfinite(y):
+            return replace(trial, value=y, status="told")
         failed = f"the value is not a finite number: {value!r}"[:500]
     return replace(trial, value=None, status="failed", notes={**trial.notes, "failed": str(failed)})
-
-
-def _number(value: Any) -> float | None:
-    """A float from a number, a 0-d tensor or an array of one element; None from anything else."""
-    if isinstance(value, str | bytes | bool):
-        return None
-    try:
-        return float(value.item() if hasattr(value, "item") else value)
-    except (TypeError, ValueError, RuntimeError, OverflowError):
-        return None
 
 
 def _check_settings(space: Any, strategy: Any, seed: Any, direction: Any, noise: Any) -> None:

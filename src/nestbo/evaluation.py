@@ -1,0 +1,129 @@
+"""How a point is evaluated: here, on a worker, or in a process of its own that can be ended."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from nestbo.errors import ArgumentError, ObjectiveError
+
+_BORN = os.getpid()
+_LONGEST = 2e6  # seconds that a system waits for a pipe: 23 days
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A value, or why there is none; of an error, its text leaves the process."""
+
+    value: float | None = None
+    failed: str | None = None
+    error: BaseException | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Outcome, (self.value, self.failed, self.error and ObjectiveError(self.failed))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How a point is evaluated, wherever that is: ``f`` gets a copy, as a tensor or an array."""
+
+    f: Callable[[Any], Any]
+    numpy: bool = False
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.f):
+            raise ArgumentError(f"run takes a function of a point, got {self.f!r}.")
+        seconds = self.timeout
+        if seconds is None:
+            return
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= _LONGEST:
+            raise ArgumentError(f"timeout is None or a positive number of seconds up to {_LONGEST:g}, got {seconds!r}.")
+        if not hasattr(os, "fork"):
+            raise ArgumentError("timeout needs a system whose processes can fork, such as Linux. Leave it out.")
+
+    def __call__(self, x: np.ndarray[Any, Any], name: str = "") -> Outcome:
+        """What becomes of a point; the name tells calls apart, for dask answers equal ones alike."""
+        if os.getpid() != _BORN:
+            torch.set_num_threads(1)  # the threads of OpenMP do not survive a fork, and would be waited for
+        return self._here(x) if self.timeout is None else self._apart(x, self.timeout)
+
+    def _here(self, x: np.ndarray[Any, Any]) -> Outcome:
+        process = os.getpid()
+        try:
+            value = self.f(x.copy() if self.numpy else torch.from_numpy(x.copy()))
+            found = number(value)
+            said = None if found is not None else f"the objective returned {value!r}, not a number"[:500]
+            outcome = Outcome(found, said)
+        except Exception as error:
+            outcome = Outcome(None, described(error), error)
+        except SystemExit as error:
+            outcome = Outcome(None, f"the objective called exit({error.code!r})", error)
+        if os.getpid() != process:
+            os._exit(1)  # the objective forked, and this is the copy: there is one driver only
+        return outcome
+
+    def _apart(self, x: np.ndarray[Any, Any], seconds: float) -> Outcome:
+        """The same in a process of its own, which is killed, with all that it started, when the time is up."""
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        receiver, sender = multiprocessing.Pipe(duplex=False)
+        child = os.fork()
+        if child == 0:
+            self._answer(x, seconds, sender)
+        sender.close()
+        try:
+            if receiver.poll(seconds):
+                return receiver.recv()
+            return Outcome(None, f"no value within {seconds:g} s; the evaluation was ended")
+        except EOFError:
+            raise BrokenExecutor("the process of the evaluation died") from None
+        finally:
+            _end(child)
+            receiver.close()
+
+    def _answer(self, x: np.ndarray[Any, Any], seconds: float, sender: Any) -> None:
+        """The life of the process of one evaluation."""
+        try:
+            os.setpgid(0, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_REAL, seconds + 1)  # should the parent die
+            torch.set_num_threads(1)
+            sender.send(self._here(x))
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+        finally:
+            os._exit(0)
+
+
+def _end(child: int) -> None:
+    """Kill a child and what it started."""
+    for kill in (os.killpg, os.kill):  # it may not have got as far as having a group
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+def number(value: Any) -> float | None:
+    """A float from a number, a 0-d tensor or an array of one element; None from anything else."""
+    if isinstance(value, str | bytes | bool):
+        return None
+    try:
+        return float(value.item() if hasattr(value, "item") else value)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        return None
+
+
+def described(error: BaseException) -> str:
+    """An error in words, not too many."""
+    return f"{type(error).__name__}: {error}"[:500]

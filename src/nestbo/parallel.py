@@ -1,0 +1,201 @@
+"""Evaluations on many workers: a new point as soon as one is free. Only the driver, in one thread, touches the store."""
+
+from __future__ import annotations
+
+import concurrent.futures as futures
+import contextlib
+import sys
+import uuid
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from nestbo.errors import ArgumentError, NestboError
+from nestbo.evaluation import Evaluation, Outcome, described
+from nestbo.history import Trial
+from nestbo.manifolds.base import check_size
+
+Executor = futures.Executor
+Future = futures.Future[Outcome]
+
+_LOSSES = 3  # a trial whose worker died so many times has failed; the last time it ran alone
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Where a run gets its trials, and says what became of them."""
+
+    next: Callable[[], Trial]
+    record: Callable[[Trial, Outcome], Trial]
+    lose: Callable[[Trial, str], Trial]
+    leave: Callable[[int], None]
+
+
+class Here(Executor):
+    """The present thread as an executor: evaluates while it is asked to."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> futures.Future[Any]:
+        future: futures.Future[Any] = futures.Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except futures.BrokenExecutor as error:
+            future.set_exception(error)
+        return future
+
+
+class Pool:
+    """An executor that is someone else's, or one made by a class such as ProcessPoolExecutor, again when it breaks."""
+
+    def __init__(self, executor: Executor | Callable[[int], Executor] | None, workers: int | None) -> None:
+        if (executor is None) != (workers is None):
+            raise ArgumentError(
+                "executor and workers go together: executor=ProcessPoolExecutor, workers=8, "
+                f"got executor {executor!r} and workers {workers!r}."
+            )
+        if not (executor is None or isinstance(executor, Executor) or callable(executor)):
+            raise ArgumentError(f"executor is one of concurrent.futures, or a class of it, got {executor!r}.")
+        self.workers = 1 if workers is None else workers
+        check_size("The number of workers", self.workers)
+        self.make = None if executor is None or isinstance(executor, Executor) else executor
+        self.executor = Here() if executor is None else executor if isinstance(executor, Executor) else self._made()
+
+    def _made(self) -> Executor:
+        assert self.make is not None
+        made = self.make(self.workers)
+        if not isinstance(made, Executor):
+            raise ArgumentError(f"executor makes one of concurrent.futures, got {made!r} from {self.make!r}.")
+        return made
+
+    def submit(self, call: Callable[..., Any], *arguments: Any) -> Future:
+        """Send a call to a worker."""
+        try:
+            return self.executor.submit(call, *arguments)
+        except RuntimeError as error:  # broken, or shut down
+            if self.make is None:
+                raise NestboError(
+                    f"The executor takes no more evaluations ({described(error)}). Run again with a new one: all told "
+                    "is kept, and what was lost comes first. A class, such as ProcessPoolExecutor, is made anew."
+                ) from error
+        self.close(wait=False)
+        self.executor = self._made()
+        return self.executor.submit(call, *arguments)
+
+    def close(self, wait: bool = True) -> None:
+        """End what was made here."""
+        if self.make is not None:
+            self.executor.shutdown(wait=wait, cancel_futures=True)
+
+
+class Driver:
+    """Keeps the workers of a pool busy."""
+
+    def __init__(self, desk: Desk, evaluation: Evaluation, pool: Pool) -> None:
+        self.desk, self.evaluation, self.pool = desk, evaluation, pool
+        self.flying: dict[Future, Trial] = {}
+        self.lost: deque[Trial] = deque()
+        self.answered = False  # whether a worker ever has
+
+    def run(self, n: int, each: Callable[[Trial, Outcome], None]) -> None:
+        """``n`` evaluations; ``each`` hears of them in the order in which they end."""
+        try:
+            while n:
+                self._fill(n)
+                ended, _ = futures.wait(self.flying, return_when=futures.FIRST_COMPLETED)
+                for future in ended:
+                    if self._settle(future, each):
+                        n -= 1
+        except BaseException:
+            self._stop()
+            raise
+        self.pool.close()
+
+    def _fill(self, left: int) -> None:
+        """Give every free worker a trial: one that was lost, or a new one."""
+        while len(self.flying) < min(self.pool.workers, left) and not self._quiet():
+            trial = self.lost.popleft() if self.lost else self.desk.next()
+            try:
+                self.flying[self.pool.submit(self.evaluation, trial.x.numpy(), uuid.uuid4().hex)] = trial
+            except BaseException:
+                self.desk.leave(trial.index)
+                futures.wait(self.flying, timeout=1)  # what a broken executor had says so in a moment
+                raise
+
+    def _quiet(self) -> bool:
+        """Whether a trial that may kill its worker waits until it is alone, or is."""
+        return bool(self.flying) and any(map(_dangerous, [*self.flying.values(), *self.lost]))
+
+    def _settle(self, future: Future, each: Callable[[Trial, Outcome], None]) -> bool:
+        """Record what became of an evaluation, unless it was lost and gets another chance."""
+        trial, error = self.flying[future], _error(future)
+        if error is None:
+            outcome, self.answered = future.result(), True
+        elif _is_loss(error):
+            del self.flying[future]
+            self.lost.append(self.desk.lose(trial, described(error)))
+            if _losses(self.lost[-1]) < _LOSSES:
+                return False
+            outcome, trial = self._given_up(error), self.lost.pop()
+        else:
+            raise _explained(error) from error
+        done = self.desk.record(trial, outcome)
+        self.flying.pop(future, None)
+        each(done, outcome)
+        return True
+
+    def _given_up(self, error: BaseException) -> Outcome:
+        """The outcome of a trial that was lost too often; the end, if workers cannot even receive the objective."""
+        if not self.answered:
+            probe = self.pool.submit(callable, self.evaluation)
+            futures.wait([probe])
+            if _error(probe) is not None:
+                raise NestboError(
+                    f"Workers die before they evaluate anything: {described(error)}. Define the objective in a module "
+                    'that they can import, and start them under if __name__ == "__main__".'
+                ) from error
+        return Outcome(None, f"its worker died {_LOSSES} times: {described(error)}")
+
+    def _stop(self) -> None:
+        """Record what has ended, and leave the rest to the next run."""
+        for future, trial in self.flying.items():
+            with contextlib.suppress(NestboError):
+                error = futures.CancelledError() if future.cancel() or not future.done() else _error(future)
+                if error is None:
+                    self.desk.record(trial, future.result())
+                    continue
+                if _is_loss(error) and not isinstance(error, futures.CancelledError):
+                    self.desk.lose(trial, described(error))
+                self.desk.leave(trial.index)
+        for trial in self.lost:
+            with contextlib.suppress(NestboError):
+                self.desk.leave(trial.index)
+        self.pool.close(wait=False)
+
+
+def _losses(trial: Trial) -> int:
+    return len(trial.notes.get("lost", []))
+
+
+def _dangerous(trial: Trial) -> bool:
+    """Whether a trial has one chance left."""
+    return _losses(trial) >= _LOSSES - 1
+
+
+def _error(future: Future) -> BaseException | None:
+    try:
+        return future.exception()
+    except futures.CancelledError as error:
+        return error
+
+
+def _is_loss(error: BaseException) -> bool:
+    """Whether it says that a worker died; of dask's, without importing it."""
+    killed = getattr(sys.modules.get("distributed"), "KilledWorker", futures.BrokenExecutor)
+    return isinstance(error, futures.BrokenExecutor | futures.CancelledError | killed)
+
+
+def _explained(error: BaseException) -> BaseException:
+    """What an executor says of its own accord: whatever the objective raises is an outcome."""
+    if not isinstance(error, Exception):
+        return error
+    return NestboError(f"The objective cannot be sent to a worker: {described(error)}. Define it in a module.")
