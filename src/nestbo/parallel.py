@@ -1,4 +1,4 @@
-"""Evaluations on many workers: a new point as soon as one is free. Only the driver, in one thread, touches the store."""
+"""Evaluations on many workers: a new point as soon as one is free. Only the driver touches the store."""
 
 from __future__ import annotations
 
