@@ -11,12 +11,14 @@ from typing import Any, TypeAlias
 import torch
 
 from nestbo.errors import ArgumentError
-from nestbo.experiment.results import pack, unpack
+from nestbo.experiment.results import pack, results, unpack
 from nestbo.experiment.runner import run as run_cells
 from nestbo.experiment.suites import SUITES, suite
+from nestbo.experiment.tables import report, tables
 from nestbo.experiment.trials import Trials, run
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_PLACES = "folders of results, or archives that pack wrote"
 _BUDGET = "evaluations of each trial, the initial 5 included"
 
 
@@ -35,7 +37,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m nestbo.e
 def _parser(prog: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=prog, description="Compare methods on suites of problems.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (_add_list, _add_run, _add_one, _add_pack, _add_unpack):
+    for add in (_add_list, _add_run, _add_one, _add_table, _add_figures, _add_report, _add_pack, _add_unpack):
         add(commands)
     return parser
 
@@ -103,6 +105,46 @@ def _add_common(parser: argparse.ArgumentParser, trials: int) -> None:
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--threads", type=_count, default=1, help="of each process")
     parser.add_argument("--limit", type=float, default=float("inf"), help="seconds")
+
+
+def _add_table(commands: Commands) -> None:
+    parser = commands.add_parser("table", help="medians, ranks, intervals, successes, times: in Markdown")
+    _add_places(parser)
+    parser.add_argument("--target", type=float, help="the regret that counts as a success")
+    parser.set_defaults(command=_table)
+
+
+def _table(given: argparse.Namespace) -> None:
+    chosen = None if given.suite is None else suite(given.suite)
+    for line in tables(results(given.places, chosen), chosen, given.target):
+        _say(line)
+
+
+def _add_figures(commands: Commands) -> None:
+    parser = commands.add_parser("figures", help="regret along the evaluations and at their end, a picture per space")
+    _add_places(parser)
+    parser.add_argument("-o", "--out", type=Path, default=Path("figures"), help="the folder of the pictures")
+    parser.set_defaults(command=_figures)
+
+
+def _figures(given: argparse.Namespace) -> None:
+    from nestbo.experiment.figures import figures
+
+    chosen = None if given.suite is None else suite(given.suite)
+    for path in figures(results(given.places, chosen), given.out, chosen):
+        _say(str(path))
+
+
+def _add_report(commands: Commands) -> None:
+    parser = commands.add_parser("report", help="tables and figures between the marks of a page")
+    parser.add_argument("places", type=Path, nargs="+", metavar="DIR", help=_PLACES)
+    parser.add_argument("-o", "--out", type=Path, required=True, help="the page, such as docs/results.md")
+    parser.set_defaults(command=lambda given: _say(f"{given.out}: {', '.join(report(given.places, given.out))}"))
+
+
+def _add_places(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("places", type=Path, nargs="+", metavar="DIR", help=_PLACES)
+    parser.add_argument("--suite", choices=SUITES, help="only what is in it, in its order; everything by default")
 
 
 def _add_pack(commands: Commands) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nestbo.errors import ArgumentError
-from nestbo.experiment.trials import write
+from nestbo.experiment.suites import Suite, Task
+from nestbo.experiment.trials import INITIAL, write
 
 Array = NDArray[Any]
+_ENOUGH = 10  # trials: shorter ones than the tenth longest are left out
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,23 @@ class Record:
         """From a path or an open file, packed or not."""
         with np.load(file, allow_pickle=False) as data:
             about = json.loads(str(data["about"]))
+            if "seconds" not in data.files:
+                raise ArgumentError(f"{file} holds no trials that this version of nestbo ran. Run them again.")
             if "regret" in data.files:
                 return cls(about, data["regret"].astype(float), data["arms"], data["seconds"])
             notes = json.loads(data["notes"].tobytes())
             arms = np.array([[note.get("arm", "") for note in trial] for trial in notes])
             return cls(about, data["y"] - about["optimum"], arms, data["seconds"])
+
+    @property
+    def task(self) -> Task:
+        """The problem."""
+        return Task(self.about["problem"], self.about["space"], self.about["latent_dim"])
+
+    @property
+    def label(self) -> str:
+        """The method's label in its suite; the text of its strategy where it was run in none."""
+        return str(self.about.get("label", self.about["method"]))
 
     def write(self, path: Path) -> None:
         """Small: regret in single precision, which keeps its digits near 0."""
@@ -89,3 +103,59 @@ def unpack(place: Path, out: Path) -> int:
             record.write(there)
             count += 1
     return count
+
+
+@dataclass(frozen=True)
+class Series:
+    """All trials of a method on a problem: the least regret so far (trials, n), by seed.
+
+    ``pace`` is the seconds that one suggestion took for one trial, on ``devices``.
+    """
+
+    seeds: tuple[int, ...]
+    best: Array
+    pace: float
+    devices: tuple[str, ...]
+
+
+def series(parts: list[Record]) -> Series:
+    """The records of one method on one problem as one; of a seed that is there twice, the longer trial.
+
+    Trials that did not come as far as the tenth longest (the shortest, if there are fewer than ten) are left out, and
+    the others end where that one does.
+    """
+    trials: dict[int, Array] = {}
+    for part in parts:
+        for seed, regret in zip(part.about["seeds"], part.regret, strict=True):
+            if len(regret) > len(trials.get(seed, ())):
+                trials[seed] = regret
+    length = sorted(map(len, trials.values()), reverse=True)[:_ENOUGH][-1]
+    kept = {seed: regret for seed, regret in sorted(trials.items()) if len(regret) >= length}
+    best = np.stack([np.minimum.accumulate(regret[:length]) for regret in kept.values()])
+    spent = sum(float(part.seconds.sum()) for part in parts)
+    made = sum((len(part.seconds) - INITIAL) * len(part.regret) for part in parts)
+    return Series(tuple(kept), best, spent / max(1, made), tuple(sorted({part.about["device"] for part in parts})))
+
+
+Results = dict[Task, dict[str, Series]]
+
+
+def results(places: Iterable[Path], suite: Suite | None = None) -> Results:
+    """All results of some folders or archives by problem and label, in the order of a suite, and only what is in it."""
+    groups: dict[Task, dict[str, list[Record]]] = {}
+    for place in places:
+        for _, record in records(place):
+            if suite is None or _belongs(record, suite):
+                groups.setdefault(record.task, {}).setdefault(record.label, []).append(record)
+    tasks = list(groups) if suite is None else [task for task in suite.tasks if task in groups]
+    return {task: {label: series(groups[task][label]) for label in _ordered(groups[task], suite)} for task in tasks}
+
+
+def _belongs(record: Record, suite: Suite) -> bool:
+    """Whether a suite has this problem, and this method under this label."""
+    method = suite.methods.get(record.label)
+    return method is not None and record.task in suite.tasks and method.text(record.task) == record.about["method"]
+
+
+def _ordered(labels: Iterable[str], suite: Suite | None) -> list[str]:
+    return list(labels) if suite is None else [label for label in suite.methods if label in set(labels)]

@@ -1,0 +1,109 @@
+"""Figures of results, laid out as in the paper: regret along the evaluations beside box plots of where it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nestbo.experiment.results import Array, Results, Series
+from nestbo.experiment.suites import Suite, Task
+from nestbo.experiment.tables import called, heading
+from nestbo.experiment.trials import INITIAL
+
+_FLOOR = 1e-10  # of regret, on a logarithmic axis
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#A0522D", "#7F7F7F")  # Okabe and Ito's
+_PAPER = {  # colour by family, line by variant
+    "random": ("#8A8A8A", "-"),
+    "bo": ("#E69F00", "-"),
+    "cholesky-bo": ("#E69F00", "--"),
+    "dropout": ("#56B4E9", "-"),
+    "cholesky-dropout": ("#56B4E9", "--"),
+    "sir": ("#009E73", "-"),
+    "cholesky-sir": ("#009E73", "--"),
+    "rembo": ("#CC79A7", "-"),
+    "cholesky-rembo": ("#CC79A7", "--"),
+    "gabo-paper": ("#0072B2", "--"),
+    "gabo": ("#0072B2", "-"),
+    "hdgabo-paper": ("#D55E00", "--"),
+    "hdgabo": ("#D55E00", "-"),
+    "hdgabo-nested": ("#D55E00", "-."),
+    "hdgabo-auto": ("#D55E00", ":"),
+    "oracle": ("#333333", ":"),
+}
+
+
+def figures(found: Results, folder: Path, suite: Suite | None = None, prefix: str = "") -> list[Path]:
+    """One picture for each space, in a folder; returns the paths."""
+    import matplotlib
+
+    from nestbo.plots.style import STYLE
+
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for space in dict.fromkeys(task.space for task in found):
+        some = {task: methods for task, methods in found.items() if task.space == space}
+        path = folder / f"{prefix}{'-'.join(space.split(':')[:2])}.png"
+        with matplotlib.rc_context(STYLE):
+            _draw(some, suite).savefig(path, dpi=100)
+        paths.append(path)
+    return paths
+
+
+def _draw(found: Results, suite: Suite | None) -> Any:
+    from matplotlib.figure import Figure
+
+    labels = list(dict.fromkeys(label for methods in found.values() for label in methods))
+    styles = _styles(labels)
+    page = Figure(figsize=(10, 2.9 * len(found) + 0.6), layout="constrained")
+    axes = page.subplots(len(found), 2, squeeze=False, width_ratios=(3, 2))
+    for (left, right), (task, methods) in zip(axes, found.items(), strict=True):
+        _curves(left, task, methods, styles)
+        _boxes(right, methods, styles, suite)
+    lines = {line.get_label(): line for row in axes for line in row[0].get_lines()}
+    shown = [called(label, suite) for label in labels]
+    page.legend([lines[label] for label in labels], shown, loc="outside lower center", ncols=5)
+    return page
+
+
+def _styles(labels: list[str]) -> dict[str, tuple[str, str]]:
+    """A colour and a kind of line for each method."""
+    if set(labels) <= set(_PAPER):
+        return {label: _PAPER[label] for label in labels}
+    lines = ("-", "--", ":")
+    return {label: (_COLOURS[k % len(_COLOURS)], lines[k // len(_COLOURS) % 3]) for k, label in enumerate(labels)}
+
+
+def _curves(axes: Any, task: Task, methods: Mapping[str, Series], styles: Mapping[str, tuple[str, str]]) -> None:
+    """The median of the logarithm of regret, and a band between its quartiles."""
+    for label, one in methods.items():
+        colour, line = styles[label]
+        low, middle, high = np.quantile(_log(one.best), [0.25, 0.5, 0.75], axis=0)
+        at = np.arange(1, len(middle) + 1) - INITIAL
+        axes.plot(at, middle, color=colour, linestyle=line, label=label)
+        axes.fill_between(at, low, high, color=colour, alpha=0.1, linewidth=0)
+    axes.set(title=heading(task), xlabel="iterations", ylabel="log₁₀ regret")
+    axes.set_xlim(left=0)
+
+
+def _boxes(
+    axes: Any, methods: Mapping[str, Series], styles: Mapping[str, tuple[str, str]], suite: Suite | None
+) -> None:
+    """Where trials ended."""
+    ends = [_log(one.best[:, -1]) for one in methods.values()]
+    names = [f"{called(label, suite)} ({len(end)})" for label, end in zip(methods, ends, strict=True)]
+    made = axes.boxplot(
+        ends, orientation="horizontal", tick_labels=names, widths=0.6, patch_artist=True, flierprops={"markersize": 3}
+    )
+    for label, box, middle in zip(methods, made["boxes"], made["medians"], strict=True):
+        box.set(facecolor=styles[label][0], alpha=0.6, edgecolor="#333333")
+        middle.set(color="#333333", linewidth=1.5)
+    axes.invert_yaxis()
+    axes.tick_params(axis="y", labelsize=7.5)
+    axes.set(title="at the end (trials)", xlabel="log₁₀ regret")
+
+
+def _log(regret: Array) -> Array:
+    return np.log10(np.maximum(regret, _FLOOR))

@@ -1,0 +1,124 @@
+"""Tables of results, in Markdown, and the pages that hold them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from nestbo.errors import ArgumentError
+from nestbo.experiment.results import Results, results
+from nestbo.experiment.statistics import Row, rows, target
+from nestbo.experiment.suites import SUITES, Suite, Task
+
+_BLOCK = re.compile(r"(<!-- results: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+_NAMES = {"styblinski-tang": "Styblinski–Tang", "product-of-sines": "Product of sines"}
+
+
+def tables(found: Results, suite: Suite | None = None, goal: float | None = None) -> list[str]:
+    """Lines: medians and ranks of all methods, then all numbers of each problem."""
+    if not found:
+        return ["Not yet measured."]
+    each = {task: rows(methods, target(task.problem) if goal is None else goal) for task, methods in found.items()}
+    lines = []
+    for matrices in (False, True):
+        some = {task: made for task, made in each.items() if task.matrices == matrices}
+        lines += [*_medians(some, suite), ""] if some else []
+    for task, made in each.items():
+        wanted = target(task.problem) if goal is None else goal
+        devices = sorted({device for one in found[task].values() for device in one.devices})
+        lines += [f"### {heading(task)}", "", *_numbers(made, suite, wanted), "", f"Run on {', '.join(devices)}.", ""]
+    return lines[:-1]
+
+
+def heading(task: Task) -> str:
+    """A problem in words."""
+    kind, size = task.space.split(":")[:2]
+    inside, outside = (
+        (f"SPD({task.latent_dim})", f"SPD({size})") if kind == "spd" else (f"S^{task.latent_dim}", f"S^{size}")
+    )
+    name = _NAMES.get(task.problem, task.problem.capitalize())
+    return f"{name}, {inside} in {outside}" if task.latent_dim else f"{name} on {outside}"
+
+
+def called(label: str, suite: Suite | None) -> str:
+    """A method in words."""
+    return label if suite is None or label not in suite.methods else suite.methods[label].about
+
+
+def _medians(each: dict[Task, list[Row]], suite: Suite | None) -> list[str]:
+    """Methods against problems: the median, the rank in brackets, and the mean of the ranks."""
+    labels = list(dict.fromkeys(row.label for made in each.values() for row in made))
+    if suite is not None:
+        labels = [label for label in suite.methods if label in labels]
+    lines = _head("method", *(heading(task) for task in each), "mean rank")
+    for label in labels:
+        own = [next((row for row in made if row.label == label), None) for made in each.values()]
+        ranks = [row.rank for row in own if row is not None and row.rank is not None]
+        mean = f"{np.mean(ranks):.1f}" if ranks else ""
+        lines.append(_line(called(label, suite), *map(_median, own), mean))
+    return lines
+
+
+def _median(row: Row | None) -> str:
+    if row is None:
+        return ""
+    return f"{row.median:.3g}" + ("" if row.rank is None else f" ({row.rank})")
+
+
+def _numbers(made: Sequence[Row], suite: Suite | None, goal: float) -> list[str]:
+    """All numbers of a problem, the best method first."""
+    words = ("rank", "method", "median", "95 % interval", "quartiles", f"≤ {goal:g}", f"evaluations to {goal:g}")
+    lines = _head(*words, "p against the best", "s per suggestion", "trials × evaluations")
+    for row in sorted(made, key=lambda row: row.median):
+        cells = (
+            "" if row.rank is None else str(row.rank),
+            called(row.label, suite),
+            f"{row.median:.3g}",
+            f"{row.interval[0]:.3g} to {row.interval[1]:.3g}",
+            f"{row.quartiles[0]:.3g}, {row.quartiles[1]:.3g}",
+            f"{row.success:.0%}",
+            "" if row.reached is None else f"{row.reached:.0f}",
+            "" if row.p is None else f"{row.p:.2g}",
+            f"{row.pace:.2g}",
+            f"{row.trials} × {row.evaluations}",
+        )
+        lines.append(_line(*cells))
+    return lines
+
+
+def _head(*cells: str) -> list[str]:
+    return [_line(*cells), "|" + "---|" * len(cells)]
+
+
+def _line(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def report(places: Sequence[Path], page: Path) -> list[str]:
+    """Write tables and figures of each suite between its marks on a page; returns the suites that were written.
+
+    The marks are ``<!-- results: NAME -->`` and ``<!-- end -->``.
+    """
+    text = page.read_text(encoding="utf-8")
+    names = [name for _, name, _ in _BLOCK.findall(text)]
+    if not names or not set(names) <= set(SUITES):
+        raise ArgumentError(
+            f"{page} has no marks of suites ({', '.join(SUITES)}): <!-- results: paper --> <!-- end -->."
+        )
+    blocks = {name: _block(places, name, page.parent / "pictures") for name in names}
+    page.write_text(_BLOCK.sub(lambda m: m[1] + blocks[m[2]] + m[3], text), encoding="utf-8")
+    return names
+
+
+def _block(places: Iterable[Path], name: str, pictures: Path) -> str:
+    from nestbo.experiment.figures import figures
+
+    suite = SUITES[name]
+    found = results(places, suite)
+    drawn = figures(found, pictures, suite, prefix=f"{name}-") if found else []
+    shown = [f"![Regret along the evaluations, and at their end]({path.parent.name}/{path.name})\n" for path in drawn]
+    return "\n".join(["", *shown, *tables(found, suite), "", ""])

@@ -1,0 +1,193 @@
+"""Results: files merged by cell, numbers with known answers, tables, figures and pages."""
+
+import numpy as np
+import pytest
+from scipy.stats import wilcoxon
+
+from nestbo import ArgumentError
+from nestbo.experiment import SUITES, Task, main
+from nestbo.experiment.figures import figures
+from nestbo.experiment.results import Record, Series, results, series
+from nestbo.experiment.statistics import interval, paired, reached, rows, target
+from nestbo.experiment.tables import heading, report, tables
+
+PAPER = SUITES["paper"]
+ACKLEY, MATRICES = Task("ackley", "sphere:50", 5), Task("rosenbrock", "spd:10:eigenvalues=0.001,5", 3)
+
+
+def record(regret, label="gabo", task=ACKLEY, first=0, seconds=1.0):
+    regret = np.atleast_2d(np.asarray(regret, dtype=float))
+    seeds = list(range(first, first + len(regret)))
+    about = {"problem": task.problem, "space": task.space, "latent_dim": task.latent_dim, "seeds": seeds}
+    method = PAPER.methods[label].text(task) if label in PAPER.methods else label
+    about |= {"method": method, "label": label, "device": "cpu", "optimum": 0.0}
+    times = np.r_[np.zeros(5), np.full(max(0, regret.shape[1] - 5), seconds)][: regret.shape[1]]
+    return Record(about, regret, np.full(regret.shape, ""), times)
+
+
+def drawn(shape, scale=1.0, seed=0):
+    return scale * np.random.default_rng(seed).uniform(0.5, 1.5, shape)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Three methods and the oracle on two problems, thirty evaluations of eight trials."""
+    out = tmp_path / "runs"
+    for task in (ACKLEY, MATRICES):
+        for k, label in enumerate(("oracle", "hdgabo", "gabo", "random")):
+            record(drawn((8, 30), 10.0**k, k), label, task).write(out / f"{task.key}__{label}__0-7.npz")
+    return out
+
+
+class TestMerging:
+    def test_the_least_so_far(self):
+        np.testing.assert_array_equal(series([record([3, 5, 1, 2, 0.5, 4])]).best, [[3, 3, 1, 1, 0.5, 0.5]])
+
+    def test_chunks_are_joined_by_seed(self):
+        one = series([record(drawn((2, 8), 3), first=2), record(drawn((2, 8), 1), first=0)])
+        assert one.seeds == (0, 1, 2, 3)
+        assert one.best[:2].max() < one.best[2:, 0].min()
+
+    def test_of_a_seed_that_is_there_twice_the_longer_trial(self):
+        one = series([record(drawn((1, 8), 1)), record(drawn((1, 20), 5))])
+        assert one.best.shape == (1, 20)
+
+    def test_trials_that_are_behind_are_left_out_when_ten_are_ahead(self):
+        long, short = record(drawn((10, 30))), record(drawn((5, 12)), first=10)
+        assert series([short, long]).best.shape == (10, 30)
+
+    def test_fewer_end_where_the_shortest_does(self):
+        assert series([record(drawn((4, 30))), record(drawn((5, 12)), first=4)]).best.shape == (9, 12)
+
+    def test_seconds_of_a_suggestion_are_those_of_a_step_shared_by_its_trials(self):
+        assert series([record(drawn((4, 30)), seconds=2.0)]).pace == pytest.approx(0.5)
+
+    def test_only_what_a_suite_has_in_its_order(self, folder):
+        record(drawn((2, 8)), "another").write(folder / "another.npz")
+        found = results([folder], PAPER)
+        assert list(found) == [ACKLEY, MATRICES]
+        assert list(found[ACKLEY]) == ["random", "gabo", "hdgabo", "oracle"]
+        assert "another" in results([folder])[ACKLEY]
+
+    def test_a_label_that_meant_another_strategy_is_left_out(self, folder):
+        old = record(drawn((2, 8)), "bo")
+        old.about["method"] = "euclideanbo:initial=3"
+        old.write(folder / "old.npz")
+        assert "bo" not in results([folder], PAPER)[ACKLEY]
+
+    def test_files_of_other_kinds_are_refused(self, tmp_path):
+        np.savez(tmp_path / "a.npz", about="{}", y=np.zeros((1, 2)))
+        with pytest.raises(ArgumentError, match="Run them again"):
+            results([tmp_path])
+
+
+class TestStatistics:
+    def test_evaluations_to_a_target(self):
+        best = np.array([[3, 1, 0.5], [3, 2, 0.1], [0.2, 0.2, 0.2]])
+        assert reached(best, 0.5) == 3
+        assert reached(best, 0.15) is None
+
+    def test_interval_of_the_median(self):
+        values = np.random.default_rng(1).normal(size=400)
+        low, high = interval(values)
+        assert low < np.median(values) < high
+        expected = 2 * 1.96 * 1.2533 / 20  # that of normal values
+        assert 0.5 * expected < high - low < 2 * expected
+        assert interval(values) == (low, high)
+
+    def test_pairs_are_of_the_same_seed(self):
+        a, b = drawn((10, 20), 1, 1), drawn((10, 20), 2, 2)
+        one, other = series([record(a)]), series([record(b, first=2)])
+        difference = np.log10(a.min(1)[2:]) - np.log10(b.min(1)[:8])
+        assert paired(one, other) == pytest.approx(wilcoxon(difference).pvalue)
+
+    def test_pairs_at_evaluations_that_both_have(self):
+        a, b = drawn((10, 20), 1, 1), drawn((10, 30), 1, 2)
+        b[:, 20:] = 1e-6
+        same = paired(series([record(a)]), series([record(b[:, :20])]))
+        assert paired(series([record(a)]), series([record(b)])) == same
+
+    def test_few_pairs_say_nothing(self):
+        assert paired(series([record(drawn((3, 9)))]), series([record(drawn((3, 9)))])) is None
+
+    def test_equal_trials_do_not_differ(self):
+        assert paired(series([record(drawn((9, 9)))]), series([record(drawn((9, 9)))])) == 1.0
+
+    def test_rows(self, folder):
+        made = {row.label: row for row in rows(results([folder])[ACKLEY], 20.0)}
+        assert {label: row.rank for label, row in made.items()} == {"hdgabo": 1, "gabo": 2, "random": 3, "oracle": None}
+        assert (made["oracle"].p, made["hdgabo"].p) == (None, None)
+        assert made["gabo"].p == pytest.approx(2 / 2**8)
+        assert (made["hdgabo"].success, made["random"].success) == (1.0, 0.0)
+        assert (made["hdgabo"].reached, made["random"].reached) == (1, None)
+        assert (made["gabo"].trials, made["gabo"].evaluations) == (8, 30)
+
+    def test_equal_medians_share_a_rank(self):
+        same = Series((0, 1), np.ones((2, 3)), 1.0, ("cpu",))
+        assert [row.rank for row in rows({"a": same, "b": same}, 0.1)] == [1, 1]
+
+    def test_the_oracle_alone(self):
+        (row,) = rows({"oracle": Series((0, 1), np.ones((2, 3)), 1.0, ("cpu",))}, 0.1)
+        assert (row.rank, row.p) == (None, None)
+
+    def test_targets(self):
+        assert (target("ackley"), target("levy")) == (0.1, 0.1)
+
+
+class TestShowing:
+    def test_headings(self):
+        assert heading(MATRICES) == "Rosenbrock, SPD(3) in SPD(10)"
+        assert heading(Task("product-of-sines", "sphere:70", 5)) == "Product of sines, S^5 in S^70"
+        assert heading(Task("ackley", "sphere:20")) == "Ackley on S^20"
+
+    def test_tables(self, folder):
+        lines = tables(results([folder], PAPER), PAPER)
+        assert lines[0] == "| method | Ackley, S^5 in S^50 | mean rank |"
+        (medians,) = [line for line in lines if line.startswith("| HD-GaBO |") and line.endswith("(1) | 1.0 |")][:1]
+        best = np.median(drawn((8, 30), 10.0, 1).min(1))
+        assert f"| {best:.3g} (1) |" in medians
+        assert lines.count("Run on cpu.") == 2
+        widths = {line.count("|") for line in lines[lines.index("### Ackley, S^5 in S^50") :] if line.startswith("|")}
+        assert widths == {11}
+
+    def test_nothing_is_said_to_be_measured_that_is_not(self):
+        assert tables({}) == ["Not yet measured."]
+
+    def test_a_picture_for_each_space(self, folder, tmp_path):
+        found = results([folder], PAPER)
+        paths = figures(found, tmp_path / "new", PAPER, prefix="a-")
+        assert [path.name for path in paths] == ["a-sphere-50.png", "a-spd-10.png"]
+        assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
+
+    def test_a_page_is_written_between_its_marks_and_again(self, folder, tmp_path):
+        page = tmp_path / "page.md"
+        page.write_text("before\n<!-- results: paper -->\nold\n<!-- end -->\nafter ≤\n", encoding="utf-8")
+        assert report([folder], page) == ["paper"]
+        text = page.read_text(encoding="utf-8")
+        assert text.startswith("before\n<!-- results: paper -->\n\n![")
+        assert text.endswith("<!-- end -->\nafter ≤\n")
+        assert "old" not in text
+        assert "pictures/paper-sphere-50.png" in text
+        assert (tmp_path / "pictures" / "paper-sphere-50.png").exists()
+        report([folder], page)
+        assert page.read_text(encoding="utf-8") == text
+
+    @pytest.mark.parametrize("text", ["nothing", "<!-- results: papre -->\n<!-- end -->"])
+    def test_a_page_without_marks_is_refused(self, text, tmp_path):
+        (tmp_path / "page.md").write_text(text)
+        with pytest.raises(ArgumentError, match="no marks of suites"):
+            report([tmp_path], tmp_path / "page.md")
+
+    def test_commands(self, folder, tmp_path, capsys):
+        main(["table", str(folder), "--suite", "paper", "--target", "2"])
+        assert "evaluations to 2 |" in capsys.readouterr().out
+        main(["pack", str(folder), "-o", str(tmp_path / "a.zip")])
+        main(["figures", str(tmp_path / "a.zip"), "-o", str(tmp_path / "pictures")])
+        assert len(list((tmp_path / "pictures").glob("*.png"))) == 2
+        (tmp_path / "page.md").write_text("<!-- results: paper -->\n<!-- end -->")
+        main(["report", str(folder), "-o", str(tmp_path / "page.md")])
+        assert "page.md: paper" in capsys.readouterr().out
+
+    def test_no_results_are_a_mistake(self, tmp_path):
+        with pytest.raises(SystemExit):
+            main(["table", str(tmp_path / "nowhere")])
