@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check format clean
+.PHONY: demo test check format browser clean
 
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
@@ -19,6 +19,11 @@ check: .venv/ready
 format: .venv/ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The tests of the report look at it in Debian's Chromium; without it, or without the right to install it, they skip.
+browser:
+	command -v chromedriver || (apt-get -qq -o APT::Sandbox::User=root update && \
+	DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends --yes chromium chromium-driver)
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -36,11 +36,20 @@ def rosenbrock(x: torch.Tensor) -> float:
     return nb.problem("rosenbrock", nb.Sphere(5)).objective(x).item()
 
 
+def grasp(x: torch.Tensor) -> float:
+    """A direction of approach, a stiffness and two forces: how far each is from what is wanted."""
+    direction, stiffness, forces = GRASP.split(x)
+    wanted = torch.diag(torch.tensor([2.0, 1.0, 0.5], dtype=torch.float64))
+    return (direction[0] + nb.SPD(3).dist(stiffness, wanted) + (forces - 2).square().sum()).item()
+
+
+GRASP = nb.Product(nb.Sphere(2), nb.SPD(3, eigenvalues=(0.1, 4.0)), nb.Box([0, 0], [5, 10]))
 SPHERE20 = nb.problem("ackley", nb.Sphere(20), latent_dim=2, seed=0)
 SPD5 = nb.problem("ackley", nb.SPD(5, eigenvalues=(0.001, 5.0)), latent_dim=2, seed=0)
 STUDIES = {  # the objective, the space, the method, the evaluations, the kinds of picture
     "circle": (waves, nb.Sphere(1), nb.GaBO(), 10, ["surrogate"]),
     "sphere": (fragile, nb.Sphere(2), nb.GaBO(), 25, ["convergence", "surrogate", "predictions"]),
+    "grasp": (grasp, GRASP, nb.GaBO(), 25, ["best"]),
     "spd2": (stiffness, nb.SPD(2, eigenvalues=(0.001, 5.0)), nb.GaBO(), 25, ["surrogate"]),
     "sphere5": (rosenbrock, nb.Sphere(5), nb.GaBO(), 25, ["surrogate"]),
     "sphere20": (SPHERE20.objective, SPHERE20.space, nb.HDGaBO(2), 60, ["latent", "arms"]),

@@ -25,7 +25,7 @@ LAYERS = (
     ("study",),
     ("minimum",),
     ("plots",),
-    ("experiment",),
+    ("experiment", "report"),
     ("bridges", "cli", "testing"),
     ("botorch", "optuna", "__main__"),
     ("__init__",),

@@ -19,6 +19,7 @@ from scipy.stats import norm
 
 import nestbo as nb
 from nestbo import plots
+from nestbo.manifolds import MANIFOLDS
 from nestbo.plots.matrices import cone
 from nestbo.plots.sphere import project
 from nestbo.plots.subspace import principal_angles
@@ -444,3 +445,24 @@ def test_examples_draw_the_nested_spaces(name, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", [name, str(wanted)])
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     assert imread(wanted)[..., :3].std() > 0.01
+
+
+def test_the_best_point_of_a_product_is_drawn_factor_by_factor():
+    space = nb.Product(nb.Sphere(2), nb.Product(nb.SPD(2), nb.Rotation(3)), nb.Torus(2), nb.Box([0, 0], [1, 4]))
+    made = plots.draw(study(space, (1.0, 0.5)), "best")
+    assert len(made.axes) == 5
+    assert "best 0.5 (trial 1)" in made.get_suptitle()
+
+
+def test_the_ellipse_of_the_best_matrix_is_that_of_its_quadratic_form():
+    made = study(nb.SPD(2), (1.0, 0.5))
+    outline = plots.draw(made, "best").axes[0].patches[0].get_xy()
+    inverse = np.linalg.inv(made.best.x.numpy())
+    np.testing.assert_allclose(np.einsum("ni,ij,nj->n", outline, inverse, outline), 1, atol=1e-9)
+
+
+@pytest.mark.parametrize("space", [cls.samples()[0] for cls in MANIFOLDS.values()], ids=repr)
+def test_the_best_point_of_every_space_has_a_picture(space):
+    made = plots.draw(study(space, (1.0, 0.5)), "best")
+    made.savefig(io.BytesIO(), format="png")
+    assert len(made.axes) >= 1

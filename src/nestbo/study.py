@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 from collections.abc import Callable
@@ -90,6 +91,12 @@ class Study:
             return cls(where, method, store=path, **kept)
         except (KeyError, ArgumentError) as error:
             raise StoreError(f"The settings in {path} cannot be read: {error}") from error
+
+    def copy(self) -> Self:
+        """The study as it is now, in memory: to look at while others go on with the file."""
+        made = copy.copy(self)
+        made._store, made._known = self._store.copy(), {}
+        return made
 
     def close(self) -> None:
         """Let go of the file; the study can be loaded again."""

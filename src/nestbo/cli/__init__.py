@@ -1,6 +1,6 @@
 """The command ``nestbo``: studies from a shell. Nothing in the library imports this package."""
 
-from nestbo.cli import automatic, bench, experiments, looking
+from nestbo.cli import automatic, bench, experiments, looking, reporting
 from nestbo.cli.app import app
 
 
@@ -9,4 +9,4 @@ def main() -> None:
     app(prog_name="nestbo")
 
 
-__all__ = ["app", "automatic", "bench", "experiments", "looking", "main"]
+__all__ = ["app", "automatic", "bench", "experiments", "looking", "main", "reporting"]

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from nestbo.errors import ArgumentError
 from nestbo.plots.arms import arms
+from nestbo.plots.best import best
 from nestbo.plots.convergence import convergence
 from nestbo.plots.latent import latent
 from nestbo.plots.predictions import predictions
@@ -25,6 +26,7 @@ from nestbo.plots.view import Study
 
 DRAWINGS: dict[str, Callable[[Study], Figure]] = {
     "convergence": convergence,
+    "best": best,
     "surrogate": surrogate,
     "predictions": predictions,
     "latent": latent,

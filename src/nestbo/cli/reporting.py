@@ -1,0 +1,61 @@
+"""``report`` and ``watch``: a study as a page."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nestbo.cli.app import Store, app, opened, say
+from nestbo.cli.records import settings
+from nestbo.errors import NestboError
+from nestbo.study import Study
+
+_OWN = ("space", "strategy", "seed", "direction", "noise", "numpy")
+
+
+@app.command()
+def report(
+    store: Store,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="An .html file.")],
+) -> None:
+    """Write a study as one HTML page to send: pictures, all trials, settings. It needs no network."""
+    with opened(store) as study:
+        text = _page(study, store)
+    try:
+        Path(output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise NestboError(f"Cannot write {output}: {error.strerror}. Choose another file.") from error
+    say(f"Wrote {output}.")
+
+
+@app.command()
+def watch(
+    store: Store,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="To serve on; 0 takes any free one.")] = 8765,
+) -> None:
+    """Serve the page of report to a browser on this machine, and renew it while the study runs, until Ctrl-C."""
+    from nestbo import plots  # noqa: F401  (before the first page is wanted)
+    from nestbo.report import Watch
+
+    with opened(store) as study:
+        watching = Watch(lambda: _state(study), lambda state: _page(study, store, state), port=port)
+        say(f"Watching {store} at {watching.url} (Ctrl-C ends it, the study goes on).")
+        with contextlib.suppress(KeyboardInterrupt):
+            watching.run()
+
+
+def _page(study: Study, store: str, live: str | None = None) -> str:
+    from nestbo.report import page
+
+    known: dict[str, Any] = {key: value for key, value in settings(store).items() if key not in _OWN}
+    return page(study, name=Path(store).stem, live=live, **known)
+
+
+def _state(study: Study) -> str:
+    """What changes whenever something was asked or told."""
+    times = study.times
+    told = [told for _, told in times.values() if told is not None]
+    return f"{len(times)}:{len(told)}:{max(told, default=0.0)!r}"

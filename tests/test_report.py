@@ -1,0 +1,485 @@
+"""The page of a study: complete, self-contained, and deaf to what names and failures try to smuggle in."""
+
+import base64
+import hashlib
+import http.client
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import nestbo as nb
+from nestbo.cli import app
+from nestbo.errors import ArgumentError, NestboError
+from nestbo.plots import DRAWINGS
+from nestbo.report import Watch, page
+from nestbo.report.serving import Live
+from nestbo.strategies import STRATEGIES
+
+EVIL = (
+    """</td></script><script>window.hit = 1</script><img src=x onerror='window.hit = 2'>"><svg onload=h()> & {{ 7 }}"""
+)
+
+
+def cost(x):
+    return x.flatten()[0].item() + x.flatten()[1].item() ** 2
+
+
+class Reader(HTMLParser):
+    """The tags of a page, with their attributes, and its text."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.text = [], ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.text += data
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def read(study, **facts):
+    html = page(study, **facts)
+    assert "could not be" not in html
+    return Reader(html)
+
+
+def sections(reader):
+    return [attributes["id"] for attributes in reader.all("section") if "id" in attributes]
+
+
+@pytest.fixture(scope="module")
+def arms():
+    """A short run in which each arm has its turn, with a failure that attacks the page."""
+    study = nb.Study(nb.Sphere(5), nb.HDGaBO(2, choice="in-turn", initial=3))
+
+    def objective(x):
+        if len(study.history) == 4:
+            raise RuntimeError(EVIL)
+        return cost(x)
+
+    return study.run(objective, 9, progress=False)
+
+
+@pytest.fixture(scope="module")
+def attacked(arms):
+    """Its page, with a name and settings that attack it as well."""
+    return page(arms, name=EVIL, objective=EVIL, **{EVIL: EVIL})
+
+
+# what is on it
+
+
+def test_all_there_is_to_say(arms):
+    reader = read(arms, name="robot", budget=12, objective="robot.py:cost")
+    assert sections(reader) == ["best", "convergence", "model", "subspace", "arms", "failures", "trials", "settings"]
+    kinds = [image["data-kind"] for image in reader.all("img")]
+    drawn = ["best", "convergence", "surrogate", "predictions", "latent", "subspace", "reconstruction", "arms"]
+    assert kinds == drawn
+    assert all(image["alt"] for image in reader.all("img"))
+    assert reader.all("progress") == [{"max": "12", "value": "9", "aria-label": "Evaluations done"}]
+    assert f"{arms.best.value:.6g}".replace("-", "−") in reader.text
+    for said in ("nested:2:incumbent", "robot.py:cost", "choice=in-turn", torch.__version__.split("+")[0]):
+        assert said in reader.text
+    rows = [attributes for attributes in reader.all("td") if "data-key" in attributes]
+    assert len(rows) == 4 * 9
+
+
+def test_the_best_point_is_there_to_the_last_bit(arms, attacked):
+    assert str(arms.best.x.tolist()) in Reader(attacked).text
+
+
+@pytest.mark.parametrize("way", ["minimize", "maximize"])
+def test_the_direction_is_that_of_the_study(way):
+    study = nb.Study(nb.Sphere(2), nb.RandomSearch(), direction=way).run(cost, 4, progress=False)
+    reader = read(study)
+    assert {"minimize": "Minimising", "maximize": "Maximising"}[way] in reader.text
+    assert sections(reader) == ["best", "convergence", "trials", "settings"]
+
+
+def test_a_study_without_trials():
+    reader = read(nb.Study(nb.Sphere(2)), budget=5)
+    assert sections(reader) == ["trials", "settings"]
+    assert "No trials yet" in reader.text
+
+
+def test_a_study_with_questions_only():
+    study = nb.Study(nb.Sphere(2))
+    study.ask(2)
+    assert "2 asked, none told" in read(study).text
+
+
+def test_a_study_with_failures_only():
+    study = nb.Study(nb.Sphere(2))
+    for _ in range(3):
+        study.tell(study.ask(), failed="the motor stalled")
+    reader = read(study)
+    assert sections(reader) == ["failures", "trials", "settings"]
+    assert "3 × the motor stalled" in reader.text
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_every_strategy_has_a_page(name):
+    method = STRATEGIES[name].samples()[0]
+    study = nb.Study(nb.Sphere(3), method)
+    points = nb.Study(nb.Sphere(3), nb.RandomSearch(), seed=2)
+    for _ in range(7):
+        x = points.ask().x
+        study.add(x, cost(x))
+    study.tell(study.ask(), 1.0)
+    assert "best" in sections(read(study))
+
+
+def test_a_product_shows_each_part():
+    space = nb.Product(nb.Sphere(2), nb.Product(nb.SPD(2), nb.Box([0, -1], [1, 1])))
+    study = nb.Study(space, nb.RandomSearch()).run(cost, 3, progress=False)
+    assert [image["data-kind"] for image in read(study).all("img")][:2] == ["best", "convergence"]
+
+
+def test_a_broken_picture_does_not_cost_the_page(monkeypatch):
+    study = nb.Study(nb.Sphere(2), nb.GaBO()).run(cost, 6, progress=False)
+    monkeypatch.setitem(DRAWINGS, "convergence", None)
+    html = page(study)
+    assert "This picture could not be drawn. TypeError" in html
+    assert "surrogate" in [image["data-kind"] for image in Reader(html).all("img")]
+
+
+def test_the_same_study_gives_the_same_pictures():
+    study = nb.Study(nb.SPD(2), nb.RandomSearch()).run(cost, 4, progress=False)
+    pictures = [[image["src"] for image in read(study).all("img")] for _ in range(2)]
+    assert pictures[0] == pictures[1]
+
+
+# what is not
+
+
+def test_nothing_comes_from_elsewhere(attacked):
+    reader = Reader(attacked)
+    addresses = [a[key] for _, a in reader.tags for key in ("src", "href", "action", "data") if key in a]
+    assert addresses
+    assert [address[:40] for address in addresses if not address.startswith(("data:", "#"))] == []
+    assert "url(" not in attacked
+    assert "@import" not in attacked
+
+
+def test_names_and_failures_are_text_and_nothing_else(attacked):
+    reader = Reader(attacked)
+    assert len(reader.all("script")) == 1
+    assert reader.all("svg") == []
+    assert {name for _, attributes in reader.tags for name in attributes if name.startswith("on")} == set()
+    assert reader.text.count("window.hit = 1") >= 4
+    assert "{{ 7 }}" in reader.text
+
+
+def test_notes_of_a_stranger_are_text_too():
+    study = nb.Study(nb.Sphere(2), nb.RandomSearch()).run(cost, 2, progress=False)
+    study._store._connection.execute("UPDATE trials SET notes = ?", ('{"arm": ["<script>x</script>", 3]}',))
+    reader = read(nb.Study.copy(study))
+    assert len(reader.all("script")) == 1
+    assert "<script>x</script>" in reader.text
+
+
+def test_a_name_that_is_no_text_is_shown_as_far_as_it_goes():
+    assert read(nb.Study(nb.Sphere(2)), name="a\udcff").text.encode()
+
+
+def test_only_the_script_of_the_page_may_run(attacked):
+    policy = next(
+        a["content"] for a in Reader(attacked).all("meta") if a.get("http-equiv") == "Content-Security-Policy"
+    )
+    for tag, directive in (("script", "script-src"), ("style", "style-src")):
+        content = re.search(f"<{tag}>(.*?)</{tag}>", attacked, re.DOTALL)[1]
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+
+
+# copies
+
+
+def test_a_copy_is_the_study_as_it_was(tmp_path):
+    study = nb.Study(nb.Sphere(2), nb.GaBO(initial=2), store=tmp_path / "a.db").run(cost, 4, progress=False)
+    copy = study.copy()
+    wanted = study.models()["full"].gp.lengthscale
+    study.add([0.0, 0.0, 1.0], -5.0)
+    assert len(copy.history) == 4
+    assert torch.equal(copy.models()["full"].gp.lengthscale, wanted)
+    copy.add([0.0, 0.0, 1.0], -7.0)
+    assert study.best.value == -5.0
+
+
+# serving
+
+
+def test_a_page_is_drawn_again_after_something_happened_and_a_rest(monkeypatch):
+    now, states, drawn = [100.0], ["a"], []
+    monkeypatch.setattr("nestbo.report.serving.time.monotonic", lambda: now[0])
+
+    def draw(state):
+        drawn.append(state)
+        now[0] += 2.0
+        return f"page {state}"
+
+    live = Live(lambda: states[-1], draw)
+    assert (live.page(), live.state()) == ("page a", "a")
+    states.append("b")
+    assert (live.page(), live.state()) == ("page a", "a")
+    now[0] += 7.0
+    assert (live.state(), live.page()) == ("b", "page b")
+    assert drawn == ["a", "b"]
+
+
+@pytest.fixture
+def watch():
+    def broken():
+        raise ValueError("the disk is gone")
+
+    made = Watch(lambda: "state", lambda state: "<p>ä page</p>")
+    made.broken = broken
+    thread = threading.Thread(target=made.run)
+    thread.start()
+    yield made
+    made.stop()
+    thread.join(10)
+
+
+def ask(watch, path="/", host=None, method="GET"):
+    port = int(watch.url.split(":")[2].strip("/"))
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request(method, path, headers={} if host is None else {"Host": host.format(port)})
+    answer = connection.getresponse()
+    body = answer.read().decode()
+    connection.close()
+    return answer, body
+
+
+def test_the_page_is_served_to_this_machine(watch):
+    answer, body = ask(watch)
+    assert (answer.status, body) == (200, "<p>ä page</p>")
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert ask(watch, "/state?x")[1] == "state"
+    assert ask(watch, host="localhost:{}")[0].status == 200
+    assert watch._server.server_address[0] == "127.0.0.1"
+
+
+@pytest.mark.parametrize("host", ["evil.example:{}", "evil.example", "127.0.0.1", "localhost:1"])
+def test_another_host_is_refused(watch, host):
+    answer, body = ask(watch, host=host)
+    assert answer.status == 421
+    assert "page" not in body
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "status"), [("/../a.db", "GET", 404), ("/x", "GET", 404), ("/", "POST", 501), ("/", "HEAD", 200)]
+)
+def test_there_is_one_page(watch, path, method, status):
+    answer, body = ask(watch, path, method=method)
+    assert answer.status == status
+    assert "page</p>" not in body
+
+
+def test_what_goes_wrong_is_said_and_the_next_may_go_right(watch, monkeypatch):
+    live = watch._server.RequestHandlerClass.live
+    monkeypatch.setattr(live, "_state", watch.broken)
+    answer, body = ask(watch)
+    assert (answer.status, body) == (500, "ValueError: the disk is gone\n")
+    monkeypatch.undo()
+    assert ask(watch)[0].status == 200
+
+
+def test_a_busy_port_is_reported():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(NestboError, match=rf"Port {port} is in use by another program\. Choose another"):
+            Watch(lambda: "", str, port=port)
+    with pytest.raises(ArgumentError, match="port from 0 to 65535"):
+        Watch(lambda: "", str, port=70000)
+
+
+# the commands
+
+
+def invoke(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="nestbo")
+    assert result.exit_code == code, result.output
+    return result
+
+
+def stored(path, n=4):
+    with nb.Study(nb.Sphere(2), nb.RandomSearch(), store=path) as study:
+        study.run(cost, n, progress=False)
+    return path
+
+
+def test_report_writes_a_file(tmp_path):
+    store = stored(tmp_path / "polish & <b>.db")
+    output = tmp_path / "report.html"
+    result = invoke("report", store, "-o", output)
+    assert result.stderr == f"Wrote {output}.\n"
+    reader = Reader(output.read_text(encoding="utf-8"))
+    assert reader.all("b") == [{}, {}, {}]  # of the page itself
+    assert "polish & <b>" in reader.text
+    assert str(tmp_path) not in output.read_text()
+
+
+def test_report_says_what_is_wrong(tmp_path):
+    store = stored(tmp_path / "a.db")
+    said = invoke("report", store, "-o", tmp_path / "nowhere" / "a.html", code=1).stderr
+    assert said.startswith("Cannot write ")
+    assert "Choose another file." in said
+    assert "There is no study at" in invoke("report", tmp_path / "b.db", "-o", "x.html", code=2).stderr
+
+
+@pytest.fixture
+def watching(tmp_path):
+    """A study, and the address at which another process watches it."""
+    store = stored(tmp_path / "a.db")
+    command = [sys.executable, "-m", "nestbo", "watch", str(store), "--port", "0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    line = process.stderr.readline()
+    yield store, re.search(r"http://127\.0\.0\.1:\d+/", line)[0], process
+    process.kill()
+    process.communicate()
+
+
+def test_watch_ends_with_ctrl_c(watching):
+    _, url, process = watching
+    host = url.removeprefix("http://").strip("/")
+    connection = http.client.HTTPConnection(host, timeout=60)
+    connection.request("GET", "/")
+    assert "Minimising" in connection.getresponse().read().decode()
+    connection.close()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 0
+    assert process.stderr.read() == ""
+
+
+def test_watch_reports_a_busy_port(tmp_path):
+    store = stored(tmp_path / "a.db")
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        said = invoke("watch", store, "--port", other.getsockname()[1], code=1).stderr
+    assert "is in use by another program" in said
+
+
+# in a browser
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    driver, browser = shutil.which("chromedriver"), shutil.which("chromium")
+    if driver is None or browser is None:
+        pytest.skip("needs Debian's chromium and chromium-driver: make browser")
+    webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    # The sandbox cannot start as root, in a container.
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    made = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield made
+    made.quit()
+
+
+def shown(chromium, html, tmp_path, width=1280):
+    """The page in the browser, at this width."""
+    file = tmp_path / "report.html"
+    file.write_text(html, encoding="utf-8")
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    chromium.get_log("browser")
+    chromium.get(file.as_uri())
+    return chromium
+
+
+def column(chromium, index):
+    script = "return [...document.querySelectorAll('.sortable tbody tr')].map(r => r.cells[arguments[0]].innerText)"
+    return chromium.execute_script(script, index)
+
+
+def click(chromium, title):
+    script = "[...document.querySelectorAll('th button')].find(b => b.innerText.startsWith(arguments[0])).click()"
+    chromium.execute_script(script, title)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_browser_shows_it(chromium, attacked, tmp_path, width):
+    shown(chromium, attacked, tmp_path, width)
+    assert chromium.get_log("browser") == []
+    assert chromium.execute_script("return window.hit") is None
+    sizes = chromium.execute_script("return [...document.images].map(i => i.complete && i.naturalWidth)")
+    assert len(sizes) == 8
+    assert min(sizes) > 100
+    assert chromium.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+    assert chromium.execute_script("return getComputedStyle(document.querySelector('.tiles')).display") == "grid"
+    assert EVIL in chromium.title
+
+
+def test_the_table_sorts(chromium, tmp_path):
+    study = nb.Study(nb.Sphere(2), nb.RandomSearch())
+    for value in (10.0, 9.0, -2.5, None, 1e-3, 100.0):
+        trial = study.ask()
+        study.tell(trial, value, failed=None if value is not None else "broke")
+    shown(chromium, page(study), tmp_path)
+    assert column(chromium, 0) == ["0", "1", "2", "3", "4", "5"]
+    click(chromium, "Value")
+    assert column(chromium, 2) == ["−2.5", "0.001", "9", "10", "100", ""]
+    click(chromium, "Value")
+    assert column(chromium, 2) == ["100", "10", "9", "0.001", "−2.5", ""]
+    chromium.refresh()
+    assert column(chromium, 2)[0] == "100"
+    click(chromium, "Trial")
+    assert column(chromium, 0) == ["0", "1", "2", "3", "4", "5"]
+
+
+def test_what_would_be_smuggled_in_unescaped_could_not_run(chromium, tmp_path):
+    evil = "<script>window.hit = 1</script><img src=x onerror='window.hit = 2'></main>"
+    shown(chromium, page(nb.Study(nb.Sphere(2))).replace("</main>", evil), tmp_path)
+    assert chromium.execute_script("return window.hit") is None
+    chromium.get_log("browser")
+
+
+def test_the_page_renews_itself(chromium, watching):
+    store, url, process = watching
+    chromium.get(url)
+    assert len(column(chromium, 0)) == 4
+    click(chromium, "Value")
+    with nb.Study.load(store) as study:
+        study.run(cost, 2, progress=False)
+    deadline = time.monotonic() + 30
+    while len(column(chromium, 0)) < 6 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    values = [float(value.replace("−", "-")) for value in column(chromium, 2)]
+    assert len(values) == 6
+    assert values == sorted(values)
+    process.send_signal(signal.SIGINT)
+    process.wait(20)
+    while chromium.find_element("id", "live").text == "live" and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert chromium.find_element("id", "live").text == "not connected"
+
+
+def test_files_of_the_page_are_shipped():
+    folder = Path(nb.__file__).parent / "report"
+    assert {"page.html", "page.css", "page.js"} <= {file.name for file in folder.iterdir()}
