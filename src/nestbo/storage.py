@@ -85,8 +85,8 @@ class Store:
     def copy(self) -> Store:
         """The same as it is now, in memory."""
         other = Store(None, self.shape)
-        with self._lock, self._explained("read"):
-            self._connection.backup(other._own)
+        with self._reading() as connection:
+            connection.backup(other._own)
         return other
 
     @contextlib.contextmanager

@@ -95,7 +95,7 @@ class Study:
     def copy(self) -> Self:
         """The study as it is now, in memory: to look at while others go on with the file."""
         made = copy.copy(self)
-        made._store, made._known = self._store.copy(), {}
+        made._store = self._store.copy()
         return made
 
     def close(self) -> None:
