@@ -10,6 +10,8 @@ from torch.testing import assert_close
 import nestbo as nb
 from nestbo import SPD, ArgumentError, Box, Sphere
 from nestbo.linalg import random_frames
+from nestbo.optimise import lbfgs
+from nestbo.optimise.slsqp import slsqp
 from nestbo.strategies import REMBO, SIRBO, DropoutBO, EuclideanBO, Runs, strategy
 from nestbo.strategies.coordinates import chart
 from nestbo.strategies.dropout import filled, taken
@@ -271,3 +273,41 @@ class TestMistakes:
     def test_more_coordinates_than_there_are(self, method):
         with pytest.raises(ArgumentError, match=r"Sphere\(3\) has 4 coordinates, got latent_dim=5. Take at most 4"):
             nb.Study(Sphere(3), method, seed=0)
+
+
+class TestSLSQP:
+    """Kept to compare with: it finds what the batched optimiser finds."""
+
+    @pytest.mark.parametrize("space", [Sphere(4), SMALL, Box([0, -1], [1, 2])], ids=repr)
+    def test_a_linear_function(self, space, rng):
+        slope = torch.randn(space.point_shape, generator=rng, dtype=torch.float64)
+        starts, axes = space.random(2, 3, rng=rng), tuple(range(-len(space.point_shape), 0))
+
+        def f(x, *_):
+            return (slope * x).sum(axes)
+
+        found, ours = (optimiser(f, space, starts, data=(torch.arange(2),)) for optimiser in (slsqp, lbfgs))
+        space.check(found.point, 1e-9)
+        assert found.value.shape == (2, 3)
+        assert_close(found.value, ours.value, atol=2e-2, rtol=0)
+        assert_close(found.value, f(found.point))
+        assert set(found.reason.flat) == {"converged"}
+
+    def test_a_start_that_is_not_improved_is_kept(self, rng):
+        start = Sphere(3).random(2, rng=rng)
+        assert torch.equal(slsqp(lambda x: 0 * x.sum(-1), Sphere(3), start).point, start)
+
+    def test_matrices_without_bounds_stay_positive_definite(self, rng):
+        found = slsqp(lambda x: x.diagonal(dim1=-2, dim2=-1).sum(-1), SPD(2), SPD(2).random(2, rng=rng))
+        SPD(2).check(found.point, 1e-9)
+        assert found.value.max() < 1e-3
+
+    @pytest.mark.parametrize("method", [EuclideanBO(optimiser="slsqp"), DropoutBO(2, optimiser="slsqp")], ids=repr)
+    def test_as_the_optimiser_of_a_method(self, method, rng):
+        study = nb.Study(Sphere(3), method, seed=0).run(lambda x: float(x[0]), 8, progress=False)
+        assert len(study.history.finished) == 8
+        assert strategy(method.specification) == method
+
+    def test_other_spaces_are_refused(self):
+        with pytest.raises(ArgumentError, match="SLSQP is for"):
+            slsqp(lambda x: x.sum((-1, -2)), nb.Grassmann(3, 1), nb.Grassmann(3, 1).random(rng=seeded(0)))

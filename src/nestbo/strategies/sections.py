@@ -15,12 +15,21 @@ from nestbo.errors import ArgumentError
 from nestbo.kernels import kernel
 from nestbo.manifolds import Euclidean, Manifold
 from nestbo.manifolds.base import check_size
-from nestbo.optimise import lbfgs
+from nestbo.optimise import Result, lbfgs
+from nestbo.optimise.slsqp import slsqp
 from nestbo.strategies.base import Runs, Strategy, check_choice, due
 from nestbo.strategies.coordinates import COORDINATES, Chart, chart
 from nestbo.surrogate import Surrogate, fit_surrogate, previous_parameters
 
 _MODEL = "model"  # in the notes
+
+
+def patient_slsqp(*arguments: Any, **options: Any) -> Result:
+    """SLSQP that is given time to converge."""
+    return slsqp(*arguments, **options | {"max_iterations": 200, "tolerance": 1e-9})
+
+
+OPTIMISERS: dict[str, Callable[..., Result]] = {"lbfgs": lbfgs, "slsqp": patient_slsqp}
 
 
 @dataclass(frozen=True)
@@ -45,16 +54,17 @@ class InCoordinates(Strategy):
 
     As in the comparison of Jaquier and Rozo 2020, section 4: the SE kernel of these vectors, maximum likelihood on
     standardised values, expected improvement. Where they search with SLSQP under the constraints of the space, the
-    batched optimiser searches the space itself, which is the same set.
+    batched optimiser searches the space itself, which is the same set; ``optimiser="slsqp"`` does as they do, slowly.
     """
 
     coordinates: str = "matrix"
     acquisition: str = "ei"
     initial: int = 5
+    optimiser: str = "lbfgs"
 
     def __post_init__(self) -> None:
         check_size("The number of initial points", self.initial)
-        known: dict[str, Any] = {"coordinates": COORDINATES, "acquisition": ACQUISITIONS}
+        known: dict[str, Any] = {"coordinates": COORDINATES, "acquisition": ACQUISITIONS, "optimiser": OPTIMISERS}
         for name, names in known.items():
             check_choice(name, getattr(self, name), names)
 
@@ -87,7 +97,7 @@ class InCoordinates(Strategy):
             value: Tensor = gain(section.reduce(chart.coordinates(x)) / unit)
             return value
 
-        z = search(worth, section.domain, section.starts, runs.y, runs.rngs, optimiser=lbfgs)
+        z = search(worth, section.domain, section.starts, runs.y, runs.rngs, optimiser=OPTIMISERS[self.optimiser])
         x = section.reach(z.unsqueeze(1)).squeeze(1)
         return chart.space.project(x), [{_MODEL: note} for note in surrogate.notes]
 
