@@ -1,0 +1,297 @@
+"""Real Optuna studies over manifolds: in memory, in a SQLite file, with several worker processes."""
+
+import math
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import ClassVar
+
+import optuna
+import pytest
+import torch
+from optuna.trial import TrialState
+
+import nestbo as nb
+import nestbo.optuna
+from nestbo import ArgumentError, Box, GaBO, HDGaBO, Product, Quaternion, RandomSearch, Rotation, Simplex, Sphere, Torus
+from nestbo.optuna import ManifoldSampler, distributions, params, point, suggest
+
+SPACES = [
+    Sphere(11),
+    nb.SPD(2, eigenvalues=(0.1, 5)),
+    nb.SPD(2),
+    nb.Euclidean(2),
+    nb.Grassmann(4, 2),
+    Rotation(3),
+    Product(Quaternion(), Torus(1), Simplex(2), Box([-3, 0], [5, 1])),
+]
+spaces = pytest.mark.parametrize("space", SPACES, ids=repr)
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    yield
+    optuna.logging.set_verbosity(before)
+
+
+def value(space, x):
+    return float((space.embed(x) - 0.3).square().sum())
+
+
+def begun(space, strategy=None, **options):
+    return optuna.create_study(sampler=ManifoldSampler(space, strategy), **options)
+
+
+@dataclass(frozen=True, repr=False)
+class Watched(nb.Strategy):
+    """Random search that lets the test see what it was given."""
+
+    seen: ClassVar = []
+
+    @classmethod
+    def samples(cls):
+        return [cls()]
+
+    def propose(self, space, runs):
+        self.seen.append(runs)
+        return space.random(1, rng=runs.rngs[0]), [{"turn": len(self.seen)}]
+
+
+@pytest.fixture
+def watched():
+    Watched.seen.clear()
+    return Watched()
+
+
+class TestParameters:
+    @spaces
+    def test_points_survive_the_way_through_parameters_to_the_bit(self, space, rng):
+        for x in space.random(20, rng=rng):
+            stored, ranges = params(x, space), distributions(space)
+            assert stored.keys() == ranges.keys()
+            assert all(ranges[key]._contains(stored[key]) for key in stored)
+            study = begun(space)
+            study.enqueue_trial(stored)
+            back = suggest(study.ask(), space)
+            torch.testing.assert_close(back, x, rtol=0, atol=1e-15)
+            assert torch.equal(point(study.trials[0], space), back)
+
+    def test_names_say_where_an_entry_stands_and_sort(self):
+        assert list(distributions(Sphere(2))) == ["x_0", "x_1", "x_2"]
+        assert list(distributions(nb.SPD(2), "stiffness"))[:2] == ["stiffness_0_0", "stiffness_0_1"]
+        names = list(distributions(Sphere(11)))
+        assert names[1] == "x_01"
+        assert names == sorted(names)
+
+    def test_ranges_are_those_of_the_space(self):
+        ranges = distributions(Product(Sphere(1), Torus(1), Simplex(1), Box(2, 3), nb.SPD(2, eigenvalues=(1, 5))))
+        assert [(r.low, r.high) for r in ranges.values()] == [
+            *[(-1, 1)] * 2,
+            (-math.pi, math.pi),
+            *[(0, 1)] * 2,
+            (2, 3),
+            *[(1, 5), (-2, 2), (-2, 2), (1, 5)],
+        ]
+
+    def test_an_angle_beyond_a_turn_is_brought_back(self):
+        assert params([2 * math.pi + 1.0], Torus(1))["x_0"] == pytest.approx(1.0)
+
+    def test_a_rounding_beyond_a_range_is_cut(self):
+        assert params([1 + 2e-16, 0.0, 0.0], Sphere(2))["x_0"] <= 1.0
+
+    def test_any_sampler_leads_to_points_of_the_space(self):
+        space = Product(Sphere(2), Simplex(1))
+        study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+        study.optimize(lambda trial: value(space, space.check(suggest(trial, space))), n_trials=5)
+        assert value(space, point(study.best_trial, space)) == study.best_value
+
+    def test_a_fixed_trial_tries_an_objective_without_a_study(self):
+        trial = optuna.trial.FixedTrial({"x_0": 0.6, "x_1": 0.8})
+        assert suggest(trial, Sphere(1)).tolist() == [0.6, 0.8]
+
+
+@spaces
+def test_suggestions_are_those_of_a_nestbo_study_to_the_bit(space):
+    method = GaBO(initial=3)
+    theirs, ours = begun(space, method), nb.Study(space, method, seed=0)
+    theirs.optimize(lambda trial: value(space, suggest(trial, space)), n_trials=5)
+    ours.run(lambda x: value(space, x), 5, progress=False)
+    assert [t.value for t in theirs.trials] == pytest.approx([t.value for t in ours.history], abs=1e-12)
+    close = [torch.equal(point(t, space), o.x) for t, o in zip(theirs.trials, ours.history, strict=True)]
+    assert all(close)
+
+
+def test_maximising():
+    study = begun(Sphere(2), direction="maximize")
+    study.optimize(lambda trial: float(suggest(trial, Sphere(2))[2]), n_trials=10)
+    assert study.best_value > 0.9
+
+
+class TestWhatStrategiesSee:
+    def test_running_trials_are_pending_before_the_objective_has_read_them(self, watched):
+        study = begun(Sphere(2), watched)
+        first, second = study.ask(), study.ask()
+        assert first.relative_params
+        x = suggest(second, Sphere(2))
+        suggest(study.ask(), Sphere(2))
+        assert [runs.pending.shape[1] for runs in watched.seen] == [0, 1, 2]
+        assert [runs.asked for runs in watched.seen[1:]] == [[[{"turn": 1}]], [[{"turn": 1}, {"turn": 2}]]]
+        assert torch.equal(watched.seen[2].pending[0, 1], x)
+        assert not torch.allclose(*watched.seen[2].pending[0])
+
+    def test_finished_failed_and_pruned_trials(self, watched):
+        def objective(trial):
+            suggest(trial, Sphere(2))
+            if trial.number == 1:
+                raise RuntimeError("motor stalled")
+            if trial.number == 2:
+                return math.nan
+            if trial.number in (3, 4):
+                if trial.number == 3:
+                    trial.report(7.0, step=1)
+                raise optuna.TrialPruned
+            return 1.0 + trial.number
+
+        study = begun(Sphere(2), watched)
+        study.optimize(objective, n_trials=6, catch=(RuntimeError,))
+        suggest(study.ask(), Sphere(2))
+        told = watched.seen[-1]
+        assert told.y.tolist() == [[1.0, 7.0, 7.0, 7.0, 7.0, 6.0]]
+        history = study.sampler.history(study)
+        assert [t.status for t in history] == ["told", "failed", "failed", "told", "failed", "told", "asked"]
+        assert [t.notes["turn"] for t in history] == [1, 2, 3, 4, 5, 6, 7]
+
+    def test_values_are_flipped_where_a_study_maximises(self, watched):
+        study = begun(Sphere(1), watched, direction="maximize")
+        study.optimize(lambda trial: suggest(trial, Sphere(1)).abs().sum().item(), n_trials=3)
+        suggest(study.ask(), Sphere(1))
+        assert watched.seen[-1].y[0].tolist() == [-t.value for t in study.trials[:3]]
+
+    def test_enqueued_and_added_trials(self, watched):
+        study, x = begun(Simplex(2), watched), [0.2, 0.3, 0.5]
+        known = optuna.trial.create_trial(
+            params=params([0.0, 0.0, 1.0], Simplex(2)), distributions=distributions(Simplex(2)), value=4.0
+        )
+        study.add_trial(known)
+        study.enqueue_trial(params(x, Simplex(2)))
+        trial = study.ask()
+        assert suggest(trial, Simplex(2)).tolist() == x
+        assert watched.seen == []
+        study.tell(trial, 2.0)
+        suggest(study.ask(), Simplex(2))
+        assert watched.seen[0].x[0].tolist() == [[0.0, 0.0, 1.0], x]
+        assert watched.seen[0].y[0].tolist() == [4.0, 2.0]
+
+    def test_who_comes_second_to_a_point_suggests_another(self):
+        """Two workers that look at the same moment would choose the same point."""
+        space = Sphere(1)
+        meeting = torch.tensor([0.6, 0.8], dtype=torch.float64)
+
+        @dataclass(frozen=True, repr=False)
+        class Slow(Watched):
+            def propose(self, space, runs):
+                if runs.pending.shape[1]:
+                    return -meeting.unsqueeze(0), [{}]
+                study.add_trial(
+                    optuna.trial.create_trial(
+                        state=TrialState.RUNNING, params=params(meeting, space), distributions=distributions(space)
+                    )
+                )
+                return meeting.unsqueeze(0), [{}]
+
+        study = begun(space, Slow())
+        assert torch.equal(suggest(study.ask(), space), -meeting)
+
+    def test_other_parameters_are_drawn_at_random_and_differ(self):
+        drawn = []
+        for _ in range(2):
+            study = begun(Sphere(1), RandomSearch())
+            study.optimize(lambda t: suggest(t, Sphere(1))[0].item() + t.suggest_float("a", 0, 1), n_trials=4)
+            drawn.append([t.params["a"] for t in study.trials])
+        assert drawn[0] == drawn[1]
+        assert len(set(drawn[0])) == 4
+
+    def test_threads(self):
+        study = begun(Sphere(2), GaBO(initial=3))
+        study.optimize(lambda trial: value(Sphere(2), suggest(trial, Sphere(2))), n_trials=6, n_jobs=3)
+        points = torch.stack([point(t, Sphere(2)) for t in study.trials])
+        assert (torch.cdist(points, points) + torch.eye(6) > 1e-9).all()
+
+
+WORKER = """
+import sys
+import optuna
+import nestbo as nb
+from nestbo.optuna import ManifoldSampler, suggest
+
+space = nb.Product(nb.Sphere(2), nb.Box(0, 1))
+sampler = ManifoldSampler(space, nb.HDGaBO(latent_dim=(1, None), initial=3))
+study = optuna.load_study(study_name="robot", storage=sys.argv[1], sampler=sampler)
+study.optimize(lambda trial: float((space.embed(suggest(trial, space)) - 0.3).square().sum()), n_trials=3)
+"""
+
+
+def test_several_processes_share_a_file(tmp_path):
+    """Three workers, one SQLite file; what they wrote is complete, distinct, on the manifold, and goes on."""
+    store, space = f"sqlite:///{tmp_path}/robot.db", Product(Sphere(2), Box(0, 1))
+    optuna.create_study(study_name="robot", storage=store)
+    alone = {**os.environ, "OMP_NUM_THREADS": "1"}
+    workers = [
+        subprocess.Popen([sys.executable, "-c", WORKER, store], stderr=subprocess.PIPE, env=alone) for _ in range(3)
+    ]
+    ends = [worker.communicate(timeout=250)[1].decode() for worker in workers]
+    assert [worker.returncode for worker in workers] == [0, 0, 0], "\n".join(ends)
+    method = HDGaBO(latent_dim=(1, None), initial=3)
+    study = optuna.load_study(study_name="robot", storage=store, sampler=ManifoldSampler(space, method))
+    assert [t.state for t in study.trials] == [TrialState.COMPLETE] * 9
+    points = torch.stack([point(t, space) for t in study.trials])
+    space.check(points)
+    assert (torch.cdist(points, points) + torch.eye(9) > 1e-9).all()
+    assert [value(space, x) for x in points] == [t.value for t in study.trials]
+    notes = [t.notes for t in study.sampler.history(study)]
+    assert sum("arm" in note for note in notes) >= 3
+    study.optimize(lambda trial: value(space, suggest(trial, space)), n_trials=1)
+    assert len(study.trials) == 10
+    assert study.best_trial.params == params(point(study.best_trial, space), space)
+
+
+class TestMistakes:
+    def test_another_space_in_the_objective(self):
+        trial = begun(Sphere(2)).ask()
+        with pytest.raises(ArgumentError, match=r"samples 'x' from Sphere\(2\), got 'x' from Sphere\(3\)"):
+            suggest(trial, Sphere(3))
+        with pytest.raises(ArgumentError, match=r"got 'y' from Sphere\(2\)"):
+            suggest(trial, Sphere(2), "y")
+
+    def test_several_objectives(self):
+        study = begun(Sphere(1), directions=["minimize", "minimize"])
+        with pytest.raises(ArgumentError, match="one objective, got 2"):
+            suggest(study.ask(), Sphere(1))
+
+    def test_what_is_not_a_space_or_a_strategy(self):
+        with pytest.raises(ArgumentError, match="needs a space"):
+            ManifoldSampler("sphere:2")
+        with pytest.raises(ArgumentError, match="strategy is one such as"):
+            ManifoldSampler(Sphere(2), optuna.samplers.TPESampler())
+        with pytest.raises(ArgumentError, match="latent_dim of"):
+            ManifoldSampler(Sphere(2), HDGaBO(latent_dim=5))
+
+    def test_a_trial_without_the_point(self):
+        study = begun(Sphere(2))
+        study.optimize(lambda trial: trial.suggest_float("a", 0, 1), n_trials=1)
+        with pytest.raises(ArgumentError, match=r"Trial 0 has no parameter 'x_0' of a point 'x' of Sphere\(2\)"):
+            point(study.best_trial, Sphere(2))
+        assert len(study.sampler.history(study)) == 0
+
+    def test_several_points_at_once(self, rng):
+        with pytest.raises(ArgumentError, match=r"one point, of shape \(3,\), got \(2, 3\)"):
+            params(Sphere(2).random(2, rng=rng), Sphere(2))
+
+    def test_without_optuna_the_message_says_what_to_install(self):
+        text = "import sys; sys.modules['optuna'] = None; import nestbo.optuna"
+        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 1
+        assert "pip install 'nestbo[optuna]'" in done.stderr
