@@ -108,18 +108,18 @@ def candidates(space: Manifold, x: Tensor, y: Tensor, rngs: list[torch.Generator
     drawn = torch.stack([space.random(count, rng=rng) for rng in rngs], 1)
     half = count // 2
     far = x.new_full((count - half,), 2 * space.typical_distance)
-    lengths = torch.cat([far, scales[places % len(scales)] * space.typical_distance])
-    moved = _moved(space, torch.cat([drawn[half:], centres]), lengths, rngs)
+    lengths = torch.cat([far, scales[places % len(scales)] * space.typical_distance]).unsqueeze(-1)
+    moved = scattered(space, torch.cat([drawn[half:], centres]), lengths, rngs)
     return [torch.cat([drawn[:half], moved[: count - half]]), moved[count - half :]]
 
 
-def _moved(space: Manifold, x: Tensor, lengths: Tensor, rngs: list[torch.Generator]) -> Tensor:
-    """Points (count, runs, *point) moved by random fractions of lengths (count,), in random directions."""
+def scattered(space: Manifold, x: Tensor, lengths: Tensor, rngs: list[torch.Generator]) -> Tensor:
+    """Points (count, runs, *point) moved by random fractions of lengths (count, runs), in random directions."""
     kind: dict[str, Any] = {"dtype": x.dtype, "device": x.device}
     fractions = torch.stack([torch.rand(len(x), generator=rng, **kind) for rng in rngs], 1)
     noise = torch.stack([torch.randn(x[:, 0].shape, generator=rng, **kind) for rng in rngs], 1)
     direction = space.to_tangent(x, noise)
-    step = fractions * lengths.unsqueeze(-1) / space.norm(x, direction)
+    step = fractions * lengths / space.norm(x, direction)
     return space.project(space.exp(x, step[(..., *[None] * len(space.point_shape))] * direction))
 
 
@@ -154,8 +154,10 @@ def maximise(
     where, starts = (space, starts) if chart is None else (chart.flat, chart.coordinates(starts))
 
     def loss(u: Tensor, *_: Tensor) -> Tensor:
-        x, beyond = (u, 0) if chart is None else chart.point(u)
-        return _PENALTY * beyond - value(x) / height
+        if chart is None:
+            return -value(u) / height
+        x, beyond = chart.point(u)
+        return _PENALTY * beyond - acquisition(x.flatten(-len(space.point_shape)).unsqueeze(-2)) / height
 
     rows = (torch.arange(len(starts), device=starts.device),) if starts.shape[1] > 1 else ()
     found = optimiser(loss, where, starts, data=rows, tolerance=1e-4, max_iterations=max_iterations)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nestbo.errors import ArgumentError
 from nestbo.experiment.trials import ORACLE, Trials
@@ -80,6 +80,9 @@ METHODS: dict[str, Method] = {
     "gabo-paper": Method("GaBO, paper", lambda task: GaBO.paper()),
     "gabo": Method("GaBO", lambda task: GaBO()),
     "hdgabo-paper": Method("HD-GaBO, paper", lambda task: HDGaBO.paper(task.size)),
+    "hdgabo-paper-lbfgs": Method(
+        "HD-GaBO, paper, L-BFGS", lambda task: replace(HDGaBO.paper(task.size), optimiser="lbfgs")
+    ),
     "hdgabo": Method("HD-GaBO", lambda task: HDGaBO(task.size)),
     "hdgabo-nested": Method("HD-GaBO, nested arms only", lambda task: HDGaBO(task.size, ("incumbent", "fitted"))),
     "hdgabo-auto": Method("HD-GaBO, d unknown", lambda task: HDGaBO()),
@@ -104,10 +107,18 @@ ABLATION: dict[str, Method] = {
     "standardise": Method("values standardised only", lambda task: HDGaBO(task.size, outputs="standardise")),
     "success": Method("arms chosen by success alone", lambda task: HDGaBO(task.size, choice="success")),
     "in-turn": Method("arms in turn", lambda task: HDGaBO(task.size, choice="in-turn")),
-    "fitted-lift": Method("fitted lift only", lambda task: HDGaBO(task.size, ("full", "fitted", "embedded"))),
-    "incumbent-lift": Method("incumbent lift only", lambda task: HDGaBO(task.size, ("full", "incumbent", "embedded"))),
-    "random-lift": Method("random lift only", lambda task: HDGaBO(task.size, ("full", "random", "embedded"))),
-    "no-full": Method("without the full arm", lambda task: HDGaBO(task.size, ("incumbent", "fitted", "embedded"))),
+    "fitted-lift": Method("fitted lift only", lambda task: HDGaBO(task.size, ("full", "fitted", "embedded", "local"))),
+    "incumbent-lift": Method(
+        "incumbent lift only", lambda task: HDGaBO(task.size, ("full", "incumbent", "embedded", "local"))
+    ),
+    "random-lift": Method("random lift only", lambda task: HDGaBO(task.size, ("full", "random", "embedded", "local"))),
+    "no-full": Method(
+        "without the full arm", lambda task: HDGaBO(task.size, ("incumbent", "fitted", "embedded", "local"))
+    ),
+    "no-local": Method(
+        "without the local arm",
+        _matrices_only(lambda task: HDGaBO(task.size, ("full", "incumbent", "fitted", "embedded"))),
+    ),
     "no-embedded": Method(
         "without the embedded arm", _vectors_only(lambda task: HDGaBO(task.size, ("full", "incumbent", "fitted")))
     ),

@@ -25,7 +25,7 @@ from nestbo.manifolds import Manifold, space
 from nestbo.manifolds.base import check_size
 from nestbo.nested import Identity
 from nestbo.problems import Problem, problem
-from nestbo.strategies import GaBO, Runs, Strategy, strategy
+from nestbo.strategies import HDGaBO, Runs, Strategy, strategy
 
 INITIAL = 5
 _SAVE_EVERY = 60.0  # seconds
@@ -36,7 +36,7 @@ ORACLE = "oracle"
 class Trials:
     """Trials of a method on a problem, one for each seed; the method is a strategy's text, or "oracle".
 
-    The oracle knows the hidden mapping: it is GaBO on the latent space.
+    The oracle knows the hidden mapping: it is HD-GaBO on the latent space, with nothing left to nest.
     """
 
     problem: str
@@ -141,7 +141,7 @@ def _moved(hidden: Problem, device: str) -> Problem:
 
 
 def _method(trials: Trials) -> Strategy:
-    return GaBO(outputs="auto") if trials.method == ORACLE else strategy(trials.method)
+    return HDGaBO(trials.latent_dim, ("full", "local")) if trials.method == ORACLE else strategy(trials.method)
 
 
 def _begin(trials: Trials, where: Manifold, objective: Callable[[Tensor], Tensor], device: str) -> Progress:

@@ -210,7 +210,7 @@ class SPD(Manifold):
             x = linalg.matrix_function(clipped, linalg.EXP, (inside.value(values), vectors))
             return x, (a - clipped).square().sum((-1, -2))
 
-        return Chart(Euclidean(self.n**2), point, self.embed)
+        return Chart(Euclidean(self.n**2), point, lambda x: linalg.logm(x).flatten(-2))
 
     def gradient(self, x: Tensor, euclidean: Tensor) -> Tensor:
         return self._metric.gradient(x, euclidean)

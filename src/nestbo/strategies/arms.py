@@ -14,16 +14,14 @@ from nestbo.errors import ArgumentError
 from nestbo.manifolds import SPD, Manifold, Product, Sphere
 from nestbo.manifolds.base import check_size
 from nestbo.nested import NestedMapping, Nesting, smaller
-from nestbo.strategies.base import Runs, Standing
+from nestbo.strategies.base import Runs, Standing, successes
 
-FULL, EMBEDDED = "full", "embedded"
+FULL, EMBEDDED, LOCAL = "full", "embedded", "local"
 _SIZES: dict[type[Manifold], tuple[int, ...]] = {Sphere: (2, 5), SPD: (2, 3)}  # what "auto" tries
 _WIDER = 1  # a random great sphere of one dimension more is less often steep in some direction
 _DECAY = 0.93  # of the memory of an arm's earlier suggestions, at each new one
 _LIFT_ITERATIONS = 30  # of a fit that is soon made again
 _PATIENCE = 40  # suggestions from one embedded space without a success
-_FIRST = 10  # values that say what is usual
-_IMPROVEMENT = 1e-3  # of (usual − best): less is no success
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class Arm:
     @property
     def domain(self) -> str:
         """What is searched; arms that differ in the lift only search the same."""
-        return self.name if self.model == FULL else self.model
+        return self.name if self.model == FULL or self.lift == LOCAL else self.model
 
 
 def fitted(mapping: NestedMapping, z: Tensor, runs: Runs) -> Tensor:
@@ -69,7 +67,7 @@ LIFTS: dict[str, Callable[[NestedMapping, Tensor, Runs], Tensor]] = {
     "incumbent": incumbent,
     "random": random,
 }
-ARMS = (FULL, *LIFTS, EMBEDDED)
+ARMS = (FULL, *LIFTS, EMBEDDED, LOCAL)
 
 
 def arms_on(space: Manifold, latent_dim: Any, names: Iterable[str], *, logarithmic: bool) -> list[Arm]:
@@ -84,6 +82,9 @@ def arms_on(space: Manifold, latent_dim: Any, names: Iterable[str], *, logarithm
         new = wide.ambient != wide.latent and all(arm.nesting != wide for arm in arms)
         if EMBEDDED in names and new:
             arms.append(Arm(FULL, wide, f"{EMBEDDED}:{_words(size)}"))
+        elif LOCAL in names:
+            latent = nesting if nesting.ambient != nesting.latent else None
+            arms.append(Arm(f"nested:{_words(size)}" if latent else FULL, latent, LOCAL))
     return arms or [Arm(FULL)]
 
 
@@ -132,15 +133,6 @@ def record(names: Iterable[str], notes: list[dict[str, Any]], y: list[float]) ->
             good, bad = counts[note["arm"]]
             counts[note["arm"]] = _DECAY * good + success, _DECAY * bad + (not success)
     return counts
-
-
-def successes(y: list[float]) -> list[bool]:
-    """Which values lowered the best so far noticeably."""
-    if not y:
-        return []
-    usual, best = float(np.median(y[:_FIRST])), np.minimum.accumulate(y)
-    enough = best[:-1] - _IMPROVEMENT * np.abs(usual - best[:-1])
-    return [False, *(np.asarray(y[1:]) < enough).tolist()]
 
 
 def exhausted(arm: str, notes: list[dict[str, Any]], y: list[float]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +17,8 @@ from nestbo.manifolds import Manifold
 from nestbo.specification import Specified
 from nestbo.surrogate import Surrogate
 
+_FIRST = 10  # values that say what is usual
+_IMPROVEMENT = 1e-3  # of (usual − best): less is no success
 _FRESH_FIT = 10  # every so many evaluations, and less often later on, a fit starts anew
 
 
@@ -67,6 +70,10 @@ class Runs:
         asked = [self.asked[k] for k in which] if self.asked else []
         return Runs(self.x[which], self.y[which], self.pending[which], rngs, notes, self.noise, asked=asked)
 
+    def at(self, x: Tensor, y: Tensor) -> Runs:
+        """The same runs with other data."""
+        return replace(self, x=x, y=y, cache={})
+
     def noted(self, key: str) -> list[Any] | None:
         """What each run noted last under a key; None if one of them never did."""
         found = [latest(run, key) for run in self.notes]
@@ -86,6 +93,15 @@ class Runs:
 def latest(notes: list[dict[str, Any]], key: str) -> Any:
     """What was noted last under a key, or None."""
     return next((note[key] for note in reversed(notes) if key in note), None)
+
+
+def successes(y: list[float]) -> list[bool]:
+    """Which values lowered the best so far noticeably."""
+    if not y:
+        return []
+    usual, best = float(np.median(y[:_FIRST])), np.minimum.accumulate(y)
+    enough = best[:-1] - _IMPROVEMENT * np.abs(usual - best[:-1])
+    return [False, *(np.asarray(y[1:]) < enough).tolist()]
 
 
 @dataclass(frozen=True)

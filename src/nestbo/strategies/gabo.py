@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
 
@@ -21,8 +21,20 @@ from nestbo.kernels import KERNELS, ManifoldKernel, kernel
 from nestbo.manifolds import Manifold
 from nestbo.manifolds.base import check_size
 from nestbo.outputs import OUTPUTS, Either, Outputs, Standardise
-from nestbo.strategies.arms import ARMS, CHOICES, FULL, LIFTS, Arm, arms_on, check_latent_dim, exhausted, standings
+from nestbo.strategies.arms import (
+    ARMS,
+    CHOICES,
+    FULL,
+    LIFTS,
+    LOCAL,
+    Arm,
+    arms_on,
+    check_latent_dim,
+    exhausted,
+    standings,
+)
 from nestbo.strategies.base import Runs, Standing, Strategy, check_choice, due, latest
+from nestbo.strategies.local import radius, search_near
 from nestbo.surrogate import CRITERIA, Surrogate, fit_nested, fit_surrogate, previous_parameters, steepness
 
 
@@ -84,6 +96,9 @@ class Bayesian(Strategy):
         notes: list[dict[str, Any]] = [{arm.model: note} for note in surrogate.notes]
         if "steep" in runs.cache:
             notes = [note | {"steep": steep} for note, steep in zip(notes, runs.cache["steep"], strict=True)]
+        if arm.lift == LOCAL:
+            z = self._search_near(arm, surrogate, runs)
+            return surrogate.mapping.lift_near(z.unsqueeze(1), runs.best).squeeze(1), notes
         acquisition = self._acquisition(runs, surrogate)
         if arm.nesting is None:
             return self._search(space, acquisition, runs.x, runs), notes
@@ -96,6 +111,13 @@ class Bayesian(Strategy):
     def _search(self, latent: Manifold, acquisition: Any, points: Tensor, runs: Runs) -> Tensor:
         """Where the acquisition function is largest on the latent space, (runs, *point)."""
         return search(acquisition, latent, points, runs.y, runs.rngs, optimiser=OPTIMISERS[self.optimiser])
+
+    def _search_near(self, arm: Arm, surrogate: Surrogate, runs: Runs) -> Tensor:
+        """Where a local model is worth most on the latent space, around the best point."""
+        radii = [radius(arm.name, notes, y) for notes, y in zip(runs.notes, runs.y.tolist(), strict=True)]
+        projected = replace(runs.at(surrogate.latent_points, runs.y), pending=surrogate.mapping.project(runs.pending))
+        options: dict[str, Any] = {"priors": self.priors, "optimiser": OPTIMISERS[self.optimiser]}
+        return search_near(surrogate.mapping.latent, projected, radii, self._acquisition, **options)
 
     def _search_embedded(self, arm: Arm, acquisition: Any, runs: Runs) -> tuple[Tensor, Tensor]:
         """Where the full model is worth most on a small embedded space, which is kept while it is of any use."""
@@ -224,7 +246,8 @@ class HDGaBO(Bayesian):
     ``latent_dim`` is that of the nested space: d of S^d, d of d×d matrices, for a product a tuple with None for a
     factor to leave whole, or "auto", which lets several compete. ``arms`` compete, too: "full" is GaBO on the space
     itself; "fitted", "incumbent" and "random" search the nested space and differ in the lift; "embedded" searches a
-    random small sphere in the space, and another one when that is exhausted. ``choice`` says who is next.
+    random small sphere in the space, and another one when that is exhausted; "local", where there is no such sphere,
+    keeps to a trust region around the best point. ``choice`` says who is next.
     ``exact`` takes distances of projected SPD matrices, the paper approximates them.
 
     >>> import nestbo as nb
@@ -236,7 +259,7 @@ class HDGaBO(Bayesian):
     """
 
     latent_dim: Any = "auto"
-    arms: tuple[str, ...] = (FULL, "incumbent", "fitted", "embedded")
+    arms: tuple[str, ...] = (FULL, "incumbent", "fitted", "embedded", "local")
     choice: str = "balanced"
     exact: bool = True
     outputs: str = field(default="auto", kw_only=True)
