@@ -9,8 +9,9 @@ import nestbo as nb
 from nestbo import SPD, ArgumentError, Box, HDGaBO, Product, RandomSearch, Sphere, Study, strategy
 from nestbo.nested import NestedProduct, NestedSPD, NestedSphere, Nesting
 from nestbo.strategies import Runs
-from nestbo.strategies.arms import CHOICES, Arm, balanced, by_success, exhausted, in_turn, record, standings, successes
-from nestbo.strategies.base import due
+from nestbo.strategies.arms import CHOICES, Arm, balanced, by_success, exhausted, in_turn, record, standings
+from nestbo.strategies.base import due, successes
+from nestbo.strategies.local import radius
 
 BOTH = Product(Sphere(6), SPD(3))
 QUICK = {"initial": 3, "outputs": "standardise"}
@@ -68,7 +69,7 @@ class TestArms:
     def test_on_spheres_and_matrices(self):
         nested = ["nested:2:incumbent", "nested:2:fitted"]
         assert names(Sphere(50), 2) == ["full", *nested, "full:embedded:2"]
-        assert names(SPD(10), 2) == ["full", *nested]
+        assert names(SPD(10), 2) == ["full", *nested, "nested:2:local"]
         assert names(SPD(10), 2, ("random", "full")) == ["full", "nested:2:random"]
 
     def test_sizes_that_are_tried_are_smaller_than_the_space(self):
@@ -106,7 +107,8 @@ class TestArms:
             assert names(space, "auto", arms) == ["full"]
 
     def test_a_latent_space_as_large_as_the_space_is_the_full_model(self):
-        assert names(Sphere(5), 5) == ["full"]
+        assert names(Sphere(5), 5) == ["full", "full:local"]
+        assert names(Sphere(5), 5, ("fitted",)) == ["full"]
         assert names(BOTH, (None, None), ("fitted",)) == ["full"]
         assert names(BOTH, (6, 2), ("fitted",)) == ["nested:6,2:fitted"]
 
@@ -147,7 +149,7 @@ class TestMistakes:
     @pytest.mark.parametrize("arms", [(), ["full"], "full", None])
     def test_arms_are_a_tuple(self, arms):
         with pytest.raises(
-            ArgumentError, match=r"arms is a tuple of names \(full, fitted, incumbent, random, embedded\)"
+            ArgumentError, match=r"arms is a tuple of names \(full, fitted, incumbent, random, embedded, local\)"
         ):
             HDGaBO(arms=arms)
 
@@ -219,6 +221,16 @@ class TestRecord:
             who += [{"arm": "wide", "wide": [[2.0 if changed is not None and k >= changed else 1.0]]}, {"arm": "full"}]
             y += [4.0 if k == success else 10.0, 3.0 - k]
         assert exhausted("wide", who, y) is expected
+
+    def test_the_radius_of_a_local_arm_follows_its_own_luck(self):
+        here, there, y = {"arm": "full:local"}, {"arm": "full"}, [5.0, 6, 7, 4, 3, 2, 1]
+        first = radius("full:local", [], [])
+        assert radius("full:local", [there] * 7, y) == first
+        assert radius("full:local", [{}] * 3 + [here], y[:4]) > first
+        assert radius("full:local", [{}, here, here], y[:3]) < first
+        shrinking = [radius("full:local", [here] * n, [1.0] * n) for n in range(1, 60)]
+        assert min(shrinking) > 0
+        assert shrinking.count(first) > 0  # in the end it begins anew
 
     def test_standings(self):
         arms = [Arm("full"), Arm("nested:2", None, "fitted"), Arm("nested:2", None, "random")]
@@ -357,6 +369,25 @@ class TestProposals:
         x, (second, *_) = method.propose(space, self.runs(space, [[{}] * 5 + [first], *others], rng, first=7))
         bases = [torch.tensor(note["full:embedded:2"], dtype=torch.float64) for note in (first, second)]
         return x[0], *bases
+
+    def test_a_local_arm_keeps_to_a_trust_region_around_the_best_point(self, rng):
+        space = SPD(3, eigenvalues=(0.1, 10))
+        runs = self.runs(space, [[{}] * 6, [{"arm": "full:local"}] * 6], rng)
+        x, notes = HDGaBO(3, ("local",), **QUICK).propose(space, runs)
+        away = (space.embed(x) - space.embed(runs.best.squeeze(1))).norm(dim=-1)
+        sizes = [radius("full:local", past, y) for past, y in zip(runs.notes, runs.y.tolist(), strict=True)]
+        assert sizes[1] != sizes[0]
+        assert (away > 0).all()
+        assert (away < 1.2 * space.typical_distance * torch.tensor(sizes)).all()
+        assert [note["arm"] for note in notes] == ["full:local"] * 2
+
+    def test_a_local_arm_on_a_nested_space_keeps_the_rest_of_the_best_point(self, rng):
+        space = SPD(4)
+        runs = self.runs(space, [[{}] * 6], rng)
+        x, (note,) = HDGaBO(2, ("local",), **QUICK).propose(space, runs)
+        mapping = Nesting(space, SPD(2)).at(torch.tensor([note["nested:2"]["basis"]], dtype=torch.float64))
+        again = mapping.lift_near(mapping.project(x.unsqueeze(1)), runs.best).squeeze(1)
+        torch.testing.assert_close(again, x, rtol=1e-8, atol=1e-8)
 
     def test_embedded_spaces_stay_the_same(self, rng):
         """Their basis is in the notes, and the suggestion lies in its span."""
