@@ -48,6 +48,17 @@ def test_a_run_in_parts_is_the_straight_run(trials, tmp_path):
     same(straight, parts)
 
 
+@pytest.mark.parametrize("method", ["hdgabo:latent_dim=2", "rembo:3:embeddings=2", "hdgabo:1:arms=fitted,"])
+def test_notes_that_are_dropped_are_of_no_use(method, tmp_path, monkeypatch):
+    trials = Trials("ackley", "sphere:6", method, (0, 1), latent_dim=2)
+    light = run(trials, 13, tmp_path / "light.npz", report=silent)
+    monkeypatch.setattr(nestbo.experiment.trials, "_lightened", lambda past, note: past)
+    full = run(trials, 13, tmp_path / "full.npz", report=silent)
+    assert torch.equal(light.x, full.x)
+    nested = [key for note in light.notes[0] for key in note if key.startswith("nested:")]
+    assert len(nested) == len(set(nested))
+
+
 def test_a_limit_stops_and_a_later_call_goes_on(tmp_path):
     stopped = run(RANDOM, 8, tmp_path / "a.npz", limit=0.0)
     assert stopped.y.shape[1] == 5

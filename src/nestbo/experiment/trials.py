@@ -164,11 +164,9 @@ def _advance(
 
 
 def _lightened(past: list[dict[str, Any]], new: dict[str, Any]) -> list[dict[str, Any]]:
-    """Notes without the fitted models that a new note replaces: only the last of each is of use, and they are large."""
-    fitted = {key for key, value in new.items() if isinstance(value, dict)}
-    return [
-        {key: value for key, value in note.items() if key not in fitted or not isinstance(value, dict)} for note in past
-    ]
+    """Notes without the nested models that a new note replaces: only the last of each is of use, and they are large."""
+    replaced = {key for key in new if key.startswith("nested:")}
+    return [{key: value for key, value in note.items() if key not in replaced} for note in past]
 
 
 def _rng(seed: int, index: int, device: Any) -> torch.Generator:
