@@ -54,4 +54,4 @@ class NestedMapping(ABC):
 
     @abstractmethod
     def fit_lift(self, x: Tensor, *, max_iterations: int = 1000) -> Self:
-        """The same projection with the lift that is nearest to points x (*runs, n, *point), as in the paper's eq. 4."""
+        """The same projection with the lift that is nearest to points x (*runs, n, *point), as in the paper's eq. 1."""

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from nestbo import linalg
 from nestbo.errors import ArgumentError
-from nestbo.manifolds import SPD, Grassmann, Manifold, Product, Sphere
+from nestbo.manifolds import SPD, Grassmann, Manifold, Product
 from nestbo.nested.base import NestedMapping
 from nestbo.nested.identity import Identity
 from nestbo.nested.product import NestedProduct
@@ -42,7 +42,8 @@ class Nesting:
                 f"Spaces that nest are {', '.join(MAPPINGS)}, each in its own kind, got "
                 f"{self.ambient} to {self.latent}."
             )
-        if isinstance(self.ambient, Sphere | SPD) and smaller(self.ambient, self.latent.n) != self.latent:  # type: ignore[attr-defined]
+        sized = not isinstance(self.ambient, Product) and self.ambient != self.latent
+        if sized and smaller(self.ambient, self.latent.n) != self.latent:  # type: ignore[attr-defined]
             raise ArgumentError(f"A latent space of {self.ambient} differs in size only, got {self.latent}.")
         if isinstance(self.ambient, Product) and len(self.ambient.factors) != len(self.latent.factors):  # type: ignore[attr-defined]
             raise ArgumentError(f"Nested products have as many factors, got {self.ambient} to {self.latent}.")
@@ -129,11 +130,12 @@ def smaller(space: Manifold, latent_dim: Any) -> Manifold:
         return space
     if isinstance(space, Product):
         return Product(*map(smaller, space.factors, _entries(space, latent_dim)))
-    if not isinstance(space, Sphere | SPD):
+    if type(space).__name__.lower() not in MAPPINGS:
         raise ArgumentError(f"{space} has no nested spaces inside; they exist in a Sphere, SPD and products of these.")
-    if isinstance(latent_dim, bool) or not isinstance(latent_dim, int) or not 1 <= latent_dim <= space.n:
-        raise ArgumentError(f"latent_dim of {space} is a whole number from 1 to {space.n}, got {latent_dim!r}.")
-    return replace(space, n=latent_dim)
+    size: int = space.n  # type: ignore[attr-defined]
+    if isinstance(latent_dim, bool) or not isinstance(latent_dim, int) or not 1 <= latent_dim <= size:
+        raise ArgumentError(f"latent_dim of {space} is a whole number from 1 to {size}, got {latent_dim!r}.")
+    return replace(space, n=latent_dim)  # type: ignore[type-var]
 
 
 def _entries(space: Product, latent_dim: Any) -> tuple[Any, ...]:

@@ -123,7 +123,7 @@ class NestedSPD(_Matrices):
         return min(max(1.0, low), high) * rest @ rest.mT
 
     def fit_lift(self, x: Tensor, *, max_iterations: int = 1000) -> Self:
-        """The lift nearest to matrices x (*runs, n, D, D) in the sense of the paper's eq. 4.
+        """The lift nearest to matrices x (*runs, n, D, D) in the sense of the paper's eq. 1.
 
         B and K are free parameters: B runs over SPD matrices within the bounds, K = (1 + MMᵀ)^{−½} M over all M. The
         constraint WᵀV = 0 of the paper is not needed, since any V will do. Start: the mean of the data's own B and M.

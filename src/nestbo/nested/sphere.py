@@ -116,7 +116,7 @@ class NestedSphere(NestedMapping):
         return linalg.unit(s * inside + (1 - s**2).sqrt() * away)
 
     def fit_lift(self, x: Tensor, *, max_iterations: int = 1000) -> Self:
-        """The lift nearest to points x (*runs, n, D+1) in the sense of the paper's eq. 4, with s ≥ 0.1.
+        """The lift nearest to points x (*runs, n, D+1) in the sense of the paper's eq. 1, with s ≥ 0.1.
 
         ⟨x, lift(project(x))⟩ = ⟨(s, h), y⟩ for the unit vectors y = (|Wᵀx|, x − W Wᵀx), so that (s, h) is their mean.
         """
