@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check format browser clean
+.PHONY: demo test check format docs browser clean
 
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
@@ -20,6 +20,14 @@ format: .venv/ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# site/index.html; python -m http.server -d site serves it, with a search.
+docs: .venv/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+.venv/docs: .venv/ready
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
 # The tests of the report look at it in Debian's Chromium; without it, or without the right to install it, they skip.
 browser:
 	command -v chromedriver || (apt-get -qq -o APT::Sandbox::User=root update && \
@@ -31,5 +39,5 @@ browser:
 	touch $@
 
 clean:
-	rm -rf .venv demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

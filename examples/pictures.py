@@ -1,7 +1,11 @@
-"""The pictures of docs/pictures.md. Studies are kept in demo/pictures, so that a second run only draws."""
+"""The pictures of docs/pictures.md and docs/concepts.md.
+
+Studies are kept in demo/pictures, so that a second run only draws.
+"""
 
 from pathlib import Path
 
+import flow
 import nested_matrices
 import nested_spheres
 import torch
@@ -66,7 +70,7 @@ def main() -> None:
             study.run(objective, budget - len(study.history.finished))
             for kind in kinds:
                 plots.draw(study, kind).savefig(PICTURES / f"{name}-{kind}.png", dpi=90)
-    for example in (nested_spheres, nested_matrices):
+    for example in (flow, nested_spheres, nested_matrices):
         example.main(str(PICTURES / f"{example.__name__}.png"))
 
 
