@@ -10,6 +10,7 @@ from typing import ClassVar
 import optuna
 import pytest
 import torch
+from optuna.testing.pytest_samplers import BasicSamplerTestCase, SingleOnlySamplerTestCase
 from optuna.trial import TrialState
 
 import nestbo as nb
@@ -219,6 +220,14 @@ class TestWhatStrategiesSee:
         study.optimize(lambda trial: value(Sphere(2), suggest(trial, Sphere(2))), n_trials=6, n_jobs=3)
         points = torch.stack([point(t, Sphere(2)) for t in study.trials])
         assert (torch.cdist(points, points) + torch.eye(6) > 1e-9).all()
+
+
+class TestOptunasOwnTests(BasicSamplerTestCase, SingleOnlySamplerTestCase):
+    """Those that Optuna ships for samplers: objectives of ordinary parameters, beside the point or without one."""
+
+    @pytest.fixture
+    def sampler(self):
+        return lambda: ManifoldSampler(Sphere(1), RandomSearch())
 
 
 WORKER = """

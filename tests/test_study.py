@@ -197,6 +197,20 @@ def test_minimize_answers_like_scipy():
     assert result.value < 1.1  # the minimum is 1, at (±1, 0, 0)
 
 
+def test_minimize_says_when_it_was_interrupted():
+    calls = iter(range(9))
+
+    def impatient(x):
+        if next(calls) == 3:
+            raise KeyboardInterrupt
+        return bowl(x)
+
+    result = nb.minimize(impatient, nb.Sphere(2), budget=8, seed=0)
+    assert not result.success
+    assert result.nfev == 3
+    assert result.message == "Interrupted after 3 evaluations."
+
+
 def test_minimize_says_when_nothing_worked():
     with pytest.raises(nb.ArgumentError, match="None of 3 evaluations gave a number"):
         nb.minimize(lambda x: math.nan, nb.Sphere(2), budget=3)

@@ -32,8 +32,8 @@ class Minimum:
 
     @property
     def nfev(self) -> int:
-        """The number of evaluations."""
-        return len(self.history)
+        """The number of evaluations; one that was interrupted does not count."""
+        return len(self.history.finished)
 
 
 def minimize(

@@ -78,8 +78,7 @@ class ManifoldSampler(BaseSampler):
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        if len(study.directions) > 1:
-            raise ArgumentError(f"ManifoldSampler works with one objective, got {len(study.directions)}.")
+        _check_single(study)
         if self._point(trial) is not None:  # enqueued
             return {}
         suggestion = self._suggest(study, trial)
@@ -91,6 +90,7 @@ class ManifoldSampler(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
+        _check_single(study)
         seed = int(self._seed(trial, zlib.crc32(param_name.encode())).generate_state(1)[0])
         return RandomSampler(seed=seed).sample_independent(study, trial, param_name, param_distribution)
 
@@ -177,6 +177,11 @@ def distributions(space: Manifold, name: str = "x") -> dict[str, FloatDistributi
     return {
         key: FloatDistribution(low, high) for key, (low, high) in zip(_names(space, name), _ranges(space), strict=True)
     }
+
+
+def _check_single(study: Study) -> None:
+    if len(study.directions) > 1:
+        raise ArgumentError(f"ManifoldSampler works with one objective, got {len(study.directions)}.")
 
 
 def _names(space: Manifold, name: str) -> list[str]:
