@@ -104,6 +104,18 @@ def test_what_is_done_is_not_done_again(tmp_path):
     same(run(RANDOM, 6, tmp_path / "a.npz"), first)
 
 
+def test_every_source_that_took_part_is_told(tmp_path, monkeypatch):
+    def source():
+        return json.loads(str(np.load(tmp_path / "a.npz")["about"]))["nestbo"]
+
+    run(RANDOM, 6, tmp_path / "a.npz")
+    own = source()
+    monkeypatch.setattr(nestbo.experiment.trials, "source", lambda: "another")
+    for budget in (7, 8):
+        run(RANDOM, budget, tmp_path / "a.npz")
+    assert source() == f"{own}, another"
+
+
 def test_a_file_of_other_trials_is_refused(tmp_path):
     """Instead of going on with their points on another problem."""
     run(RANDOM, 6, tmp_path / "a.npz")

@@ -91,7 +91,7 @@ def run(
     where, objective = _setting(trials, device)
     method = _method(trials)
     state = _load(path, trials, device) if path.exists() else _begin(trials, where, objective, device)
-    about = _about(trials, device) | more
+    about = _about(trials, device, path) | more
     began = saved = time.monotonic()
     first, step = state.y.shape[1], 0.0
     while state.y.shape[1] < budget and time.monotonic() - began + step < limit:
@@ -183,9 +183,9 @@ def source() -> str:
     return digest.hexdigest()[:12]
 
 
-def _about(trials: Trials, device: str) -> dict[str, Any]:
-    """What the file says of its trials."""
-    return {
+def _about(trials: Trials, device: str, path: Path) -> dict[str, Any]:
+    """What the file says of its trials; what differs from earlier sittings is told of all."""
+    about: dict[str, Any] = {
         "problem": trials.problem,
         "space": trials.space,
         "latent_dim": trials.latent_dim,
@@ -197,6 +197,12 @@ def _about(trials: Trials, device: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else "cpu",
     }
+    if path.exists():
+        with np.load(path, allow_pickle=False) as file:
+            former = json.loads(str(file["about"]))
+        for key in ("nestbo", "torch", "python", "device"):
+            about[key] = ", ".join(dict.fromkeys([*former[key].split(", "), about[key]]))
+    return about
 
 
 def _save(path: Path, about: dict[str, Any], state: Progress) -> None:
