@@ -23,6 +23,7 @@ from nestbo.cli import app
 from nestbo.errors import ArgumentError, NestboError
 from nestbo.plots import DRAWINGS
 from nestbo.report import Watch, page
+from nestbo.report.page import _duration
 from nestbo.report.serving import Live
 from nestbo.strategies import STRATEGIES
 
@@ -54,8 +55,8 @@ class Reader(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
-def read(study, **facts):
-    html = page(study, **facts)
+def read(study, **options):
+    html = page(study, **options)
     assert "could not be" not in html
     return Reader(html)
 
@@ -80,14 +81,14 @@ def arms():
 @pytest.fixture(scope="module")
 def attacked(arms):
     """Its page, with a name and settings that attack it as well."""
-    return page(arms, name=EVIL, objective=EVIL, **{EVIL: EVIL})
+    return page(arms, name=EVIL, facts={"objective": EVIL, EVIL: EVIL})
 
 
 # what is on it
 
 
 def test_all_there_is_to_say(arms):
-    reader = read(arms, name="robot", budget=12, objective="robot.py:cost")
+    reader = read(arms, name="robot", facts={"budget": 12, "objective": "robot.py:cost", "seed": 987654321})
     assert sections(reader) == ["best", "convergence", "model", "subspace", "arms", "failures", "trials", "settings"]
     kinds = [image["data-kind"] for image in reader.all("img")]
     drawn = ["best", "convergence", "surrogate", "predictions", "latent", "subspace", "reconstruction", "arms"]
@@ -97,6 +98,7 @@ def test_all_there_is_to_say(arms):
     assert f"{arms.best.value:.6g}".replace("-", "−") in reader.text
     for said in ("nested:2:incumbent", "robot.py:cost", "choice=in-turn", torch.__version__.split("+")[0]):
         assert said in reader.text
+    assert "987654321" not in reader.text  # the study's own settings are not to be overwritten
     rows = [attributes for attributes in reader.all("td") if "data-key" in attributes]
     assert len(rows) == 4 * 9
 
@@ -114,7 +116,7 @@ def test_the_direction_is_that_of_the_study(way):
 
 
 def test_a_study_without_trials():
-    reader = read(nb.Study(nb.Sphere(2)), budget=5)
+    reader = read(nb.Study(nb.Sphere(2)), facts={"budget": 5})
     assert sections(reader) == ["trials", "settings"]
     assert "No trials yet" in reader.text
 
@@ -432,7 +434,7 @@ def test_a_browser_shows_it(chromium, attacked, tmp_path, width):
     assert len(sizes) == 8
     assert min(sizes) > 100
     assert chromium.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
-    assert chromium.execute_script("return getComputedStyle(document.querySelector('.tiles')).display") == "grid"
+    assert chromium.execute_script("return getComputedStyle(document.querySelector('.tiles')).display") == "flex"
     assert EVIL in chromium.title
 
 
@@ -483,3 +485,11 @@ def test_the_page_renews_itself(chromium, watching):
 def test_files_of_the_page_are_shipped():
     folder = Path(nb.__file__).parent / "report"
     assert {"page.html", "page.css", "page.js"} <= {file.name for file in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(None, "–"), (0.0023, "2.3 ms"), (0.5, "0.5 s"), (42.4, "42 s"), (90, "1.5 min"), (7200, "2.0 h"), (2e5, "2.3 d")],
+)
+def test_durations_are_said_in_the_units_that_people_use(seconds, said):
+    assert _duration(seconds) == said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,8 +12,6 @@ from nestbo.cli.app import Store, app, opened, say
 from nestbo.cli.records import settings
 from nestbo.errors import NestboError
 from nestbo.study import Study
-
-_OWN = ("space", "strategy", "seed", "direction", "noise", "numpy")
 
 
 @app.command()
@@ -50,8 +48,8 @@ def watch(
 def _page(study: Study, store: str, live: str | None = None) -> str:
     from nestbo.report import page
 
-    known: dict[str, Any] = {key: value for key, value in settings(store).items() if key not in _OWN}
-    return page(study, name=Path(store).stem, live=live, **known)
+    facts = {key: value for key, value in settings(store).items() if key != "numpy"}
+    return page(study, name=Path(store).stem, facts=facts, live=live)
 
 
 def _state(study: Study) -> str:

@@ -24,7 +24,7 @@ _SETTINGS = {"svg.hashsalt": "nestbo"}  # the same study gives the same page
 _PACKAGES = ("nestbo", "torch", "gpytorch", "botorch", "numpy", "scipy", "matplotlib", "jinja2")
 
 
-def page(study: Study, *, name: str = "study", live: str | None = None, **facts: Any) -> str:
+def page(study: Study, *, name: str = "study", facts: Mapping[str, Any] | None = None, live: str | None = None) -> str:
     """The study as HTML, all in one: pictures, table, style and script are inside, and no network is needed.
 
     ``name`` is its title, and ``facts`` are more lines for its settings; a ``budget`` also gives a bar of progress.
@@ -37,7 +37,7 @@ def page(study: Study, *, name: str = "study", live: str | None = None, **facts:
     )
     environment.filters |= {"number": _number, "duration": _duration, "share": lambda part: f"{part:.0%}"}
     style, script = (resources.files("nestbo.report").joinpath(file).read_text() for file in ("page.css", "page.js"))
-    about = _about(study, Snapshot(study), name, facts)
+    about = _about(study, Snapshot(study), name, facts or {})
     return environment.get_template("page.html").render(
         **about, live=live, style=style, script=script, style_hash=_hash(style), script_hash=_hash(script)
     )
@@ -177,8 +177,8 @@ def _row(trial: Trial, now: Snapshot) -> dict[str, Any]:
 
 def _settings(study: Study, facts: Mapping[str, Any]) -> dict[str, str]:
     own = {"space": study.space.specification, "strategy": study.strategy.specification, "direction": study.direction}
-    rest = {"seed": study.seed, "noise": study.noise, **facts}
-    return own | {key: str(value) for key, value in rest.items() if value is not None and key not in own}
+    rest = {**facts, "seed": study.seed, "noise": study.noise, **own}
+    return own | {key: str(value) for key, value in rest.items() if value is not None}
 
 
 def _versions() -> dict[str, str]:
@@ -200,4 +200,6 @@ def _duration(seconds: float | None) -> str:
     for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
         if seconds >= size:
             return f"{seconds / size:.1f} {unit}"
+    if seconds < 0.1:
+        return f"{1000 * seconds:.2g} ms"
     return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
