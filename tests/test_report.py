@@ -27,6 +27,7 @@ from nestbo.report.page import _duration
 from nestbo.report.serving import Live
 from nestbo.strategies import STRATEGIES
 
+ROOT = Path(__file__).parent.parent
 EVIL = (
     """</td></script><script>window.hit = 1</script><img src=x onerror='window.hit = 2'>"><svg onload=h()> & {{ 7 }}"""
 )
@@ -358,6 +359,8 @@ def watching(tmp_path):
     command = [sys.executable, "-m", "nestbo", "watch", str(store), "--port", "0"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     line = process.stderr.readline()
+    shown = re.sub(r":\d+/", ":8765/", line).replace(str(store), "polish.db")
+    assert shown in (ROOT / "docs" / "report.md").read_text()
     yield store, re.search(r"http://127\.0\.0\.1:\d+/", line)[0], process
     process.kill()
     process.communicate()
