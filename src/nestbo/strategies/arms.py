@@ -20,7 +20,7 @@ FULL, EMBEDDED, LOCAL = "full", "embedded", "local"
 _SIZES: dict[type[Manifold], tuple[int, ...]] = {Sphere: (2, 5), SPD: (2, 3)}  # what "auto" tries
 _WIDER = 1  # a random great sphere of one dimension more is less often steep in some direction
 _DECAY = 0.93  # of the memory of an arm's earlier suggestions, at each new one
-_LIFT_ITERATIONS = 30  # of a fit that is soon made again
+_LIFT_ITERATIONS = 5  # its start is so good that three settle four digits
 _PATIENCE = 40  # suggestions from one embedded space without a success
 
 

@@ -16,7 +16,7 @@ from nestbo.kernels import kernel
 from nestbo.manifolds import Manifold
 from nestbo.optimise import Result
 from nestbo.strategies.base import Runs, successes
-from nestbo.surrogate import Surrogate, fit_surrogate
+from nestbo.surrogate import Surrogate, fit_surrogate, median_parameters
 
 _KERNEL = "gaussian"  # near a minimum most functions are smooth
 _LARGEST, _FIRST, _LEAST = 0.6, 0.25, 0.005  # radii, of the typical distance
@@ -52,7 +52,9 @@ def search_near(
     count = min(y.shape[1], _POINTS + 3 * latent.dim)
     around = (features - middle).norm(dim=-1).topk(count, largest=False).indices.T
     near = runs.at(x[each, around].transpose(0, 1), y[each, around].T)
-    model = fit_surrogate(kernel(_KERNEL, latent), near.x, near.y, runs.rngs, priors=priors, noise=runs.noise)
+    smooth = kernel(_KERNEL, latent)
+    usual = median_parameters(smooth).expand(len(x), -1)  # few points, few parameters: a few steps from there will do
+    model = fit_surrogate(smooth, near.x, near.y, runs.rngs, previous=usual, priors=priors, noise=runs.noise)
     worth = acquisition(near, model)
     size = latent.typical_distance * torch.tensor(radii, dtype=x.dtype, device=x.device)
 

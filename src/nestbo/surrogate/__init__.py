@@ -1,6 +1,6 @@
 """The surrogate: Gaussian processes on a manifold or on one nested in it, fitted to many runs at once."""
 
-from nestbo.surrogate.fit import Surrogate, fit_surrogate, previous_parameters, steepness
+from nestbo.surrogate.fit import Surrogate, fit_surrogate, median_parameters, previous_parameters, steepness
 from nestbo.surrogate.gp import GP, gram_root
 from nestbo.surrogate.likelihood import CRITERIA, leave_one_out, negative_log_likelihood
 from nestbo.surrogate.nested import fit_nested
@@ -13,6 +13,7 @@ __all__ = [
     "fit_surrogate",
     "gram_root",
     "leave_one_out",
+    "median_parameters",
     "negative_log_likelihood",
     "previous_parameters",
     "steepness",
