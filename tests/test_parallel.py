@@ -207,7 +207,6 @@ def test_what_cannot_be_sent_ends_the_run_with_a_sentence():
         ({"timeout": float("nan")}, "positive number"),
         ({"timeout": "1 s"}, "positive number"),
     ],
-    ids=str,
 )
 def test_mistakes_are_explained(options, words):
     study = fresh()
