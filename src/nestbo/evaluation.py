@@ -63,7 +63,7 @@ class Evaluation:
         try:
             value = self.f(x.copy() if self.numpy else torch.from_numpy(x.copy()))
             found = number(value)
-            said = None if found is not None else f"the objective returned {value!r}, not a number"[:500]
+            said = None if found is not None else f"the objective returned {repr(value)[:200]}, not a number"
             outcome = Outcome(found, said)
         except Exception as error:
             outcome = Outcome(None, described(error), error)
@@ -126,4 +126,7 @@ def number(value: Any) -> float | None:
 
 def described(error: BaseException) -> str:
     """An error in words, not too many."""
-    return f"{type(error).__name__}: {error}"[:500]
+    try:
+        return f"{type(error).__name__}: {error}"[:500]
+    except Exception:  # of its own __str__
+        return type(error).__name__

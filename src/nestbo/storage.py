@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nestbo.errors import StoreError, TrialError
+from nestbo.errors import NestboError, StoreError, TrialError
 from nestbo.history import Status, Trial
 
 APPLICATION = 0x6E657374  # "nest", in the header of the file
@@ -72,7 +72,6 @@ class Store:
             connection = sqlite3.connect(
                 self.path or ":memory:", timeout=_BUSY, isolation_level=None, check_same_thread=False
             )
-            connection.execute("PRAGMA synchronous = FULL")
             if self.path is not None:
                 connection.execute("PRAGMA journal_mode = WAL")
             return connection
@@ -80,7 +79,8 @@ class Store:
     def close(self) -> None:
         """Let go of the file."""
         if self._process == os.getpid():
-            self._own.close()
+            with self._lock:  # another thread may be writing
+                self._own.close()
 
     def copy(self) -> Store:
         """The same as it is now, in memory."""
@@ -93,6 +93,8 @@ class Store:
     def _explained(self, doing: str) -> Iterator[None]:
         try:
             yield
+        except NestboError:
+            raise
         except (sqlite3.Error, OSError, ValueError) as error:
             raise StoreError(f"Cannot {doing} the store {self.path}: {error}. {_remedy(str(error))}") from error
 
@@ -103,10 +105,12 @@ class Store:
             yield connection
 
     @contextlib.contextmanager
-    def _transaction(self, doing: str) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, doing: str, durable: bool = True) -> Iterator[sqlite3.Connection]:
+        """Committed at the end; if it is not durable, a power cut, unlike a kill, may undo it."""
         connection = self._connection
         with self._lock, self._explained(doing):
             try:
+                connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
                 connection.execute("COMMIT")
@@ -149,7 +153,7 @@ class Store:
 
     def reserve(self, count: int) -> list[int]:
         """Indices for points about to be computed; those of dead processes first."""
-        with self._transaction("write to") as connection:
+        with self._transaction("write to", durable=False) as connection:
             held = connection.execute("SELECT number, owner FROM trials WHERE status = 'reserved' ORDER BY number")
             numbers = [number for number, owner in held.fetchall() if not _alive(owner)][:count]
             following = connection.execute("SELECT coalesce(max(number), -1) + 1 FROM trials").fetchone()[0]
@@ -162,14 +166,17 @@ class Store:
 
     def release(self, numbers: list[int]) -> None:
         """Give up reservations whose points were not computed."""
-        with self._transaction("write to") as connection:
+        with self._transaction("write to", durable=False) as connection:
             rows = [(number,) for number in numbers]
             connection.executemany("UPDATE trials SET owner = NULL WHERE number = ? AND status = 'reserved'", rows)
 
     def ask(self, trials: list[Trial], running: bool) -> None:
-        """Record the points of indices reserved here; ``running`` says that this process is about to evaluate them."""
+        """Record the points of indices reserved here.
+
+        ``running`` says that this process is about to evaluate them: undone by a power cut, they are asked again.
+        """
         owner, now = _owner(), time.time()
-        with self._transaction("write to") as connection:
+        with self._transaction("write to", durable=not running) as connection:
             for t in trials:
                 row = (_pack(t.x), json.dumps(t.notes), owner if running else None, now, t.index, owner)
                 done = connection.execute(
@@ -182,12 +189,12 @@ class Store:
 
     def abandon(self, index: int) -> None:
         """Leave a trial that this process was evaluating to the next run."""
-        with self._transaction("write to") as connection:
+        with self._transaction("write to", durable=False) as connection:
             connection.execute("UPDATE trials SET owner = ? WHERE number = ? AND status = 'asked'", (_NOBODY, index))
 
     def take_orphan(self) -> int | None:
         """The first trial whose evaluating process died, now to be evaluated by this one; None if there is none."""
-        with self._transaction("write to") as connection:
+        with self._transaction("write to", durable=False) as connection:
             rows = connection.execute(
                 "SELECT number, owner FROM trials WHERE status = 'asked' AND owner NOTNULL ORDER BY number"
             )
@@ -197,7 +204,7 @@ class Store:
 
     def note(self, trial: Trial) -> None:
         """Record the notes of a trial that waits for a value."""
-        with self._transaction("write to") as connection:
+        with self._transaction("write to", durable=False) as connection:
             row = (json.dumps(trial.notes), trial.index)
             connection.execute("UPDATE trials SET notes = ? WHERE number = ? AND status = 'asked'", row)
 

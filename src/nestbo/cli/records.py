@@ -54,7 +54,10 @@ def records(study: Study, path: str) -> list[dict[str, Any]]:
 
 
 def _date(seconds: float | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    try:
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError, TypeError):  # the clock was far off
+        return None
 
 
 def settings(path: str) -> dict[str, Any]:
