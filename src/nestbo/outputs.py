@@ -51,7 +51,7 @@ class Standardise(Outputs):
         return cls(*_moments(y))
 
     def forward(self, y: Tensor) -> Tensor:
-        return (y - self.shift) / self.scale
+        return _ratio(y, self.shift, self.scale)
 
     def inverse(self, z: Tensor) -> Tensor:
         return self.shift + self.scale * z
@@ -73,17 +73,17 @@ class Bilog(Outputs):
     def fit(cls, y: Tensor) -> Self:
         _, scale = _moments(y)
         shift = y.median(-1, keepdim=True).values
-        return cls(shift, scale, Standardise.fit(_bilog((y - shift) / scale)))
+        return cls(shift, scale, Standardise.fit(_bilog(_ratio(y, shift, scale))))
 
     def forward(self, y: Tensor) -> Tensor:
-        return self.then.forward(_bilog((y - self.shift) / self.scale))
+        return self.then.forward(_bilog(_ratio(y, self.shift, self.scale)))
 
     def inverse(self, z: Tensor) -> Tensor:
         u = self.then.inverse(z)
         return self.shift + self.scale * u.sign() * torch.expm1(u.abs())
 
     def log_slope(self, y: Tensor) -> Tensor:
-        return -torch.log1p(((y - self.shift) / self.scale).abs()) - self.scale.log() - self.then.scale.log()
+        return -torch.log1p(_ratio(y, self.shift, self.scale).abs()) - self.scale.log() - self.then.scale.log()
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,10 @@ class Log(Outputs):
         best = y.amin(-1, keepdim=True)
         above = y.median(-1, keepdim=True).values - best
         scale = torch.where((above > 0) & above.isfinite(), above, _moments(y)[1])
-        return cls(best, scale, Standardise.fit(torch.log1p((y - best) / scale * _ZOOM)))
+        return cls(best, scale, Standardise.fit(torch.log1p(_ratio(y, best, scale) * _ZOOM)))
 
     def forward(self, y: Tensor) -> Tensor:
-        u = (y - self.shift) / self.scale * _ZOOM
+        u = _ratio(y, self.shift, self.scale) * _ZOOM
         return self.then.forward(torch.where(u > 0, torch.log1p(u.clamp(min=0)), u))
 
     def inverse(self, z: Tensor) -> Tensor:
@@ -111,7 +111,7 @@ class Log(Outputs):
         return self.shift + self.scale * torch.where(v > 0, torch.expm1(v.clamp(min=0)), v) / _ZOOM
 
     def log_slope(self, y: Tensor) -> Tensor:
-        u = ((y - self.shift) / self.scale * _ZOOM).clamp(min=0)
+        u = (_ratio(y, self.shift, self.scale) * _ZOOM).clamp(min=0)
         return math.log(_ZOOM) - torch.log1p(u) - self.scale.log() - self.then.scale.log()
 
 
@@ -143,6 +143,12 @@ class Either(Outputs):
 
 
 OUTPUTS: dict[str, type[Outputs]] = {"standardise": Standardise, "bilog": Bilog, "log": Log, "auto": Either}
+
+
+def _ratio(y: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
+    """(y − shift) / scale, the largest number where that would overflow."""
+    largest = torch.finfo(y.dtype).max
+    return ((y - shift).clamp(-largest, largest) / scale).clamp(-largest / _ZOOM, largest / _ZOOM)
 
 
 def _bilog(u: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import sqlite3
 import threading
@@ -143,7 +144,7 @@ class Store:
             rows = connection.execute("SELECT name, value FROM settings").fetchall()
         try:
             return {name: json.loads(value) for name, value in rows}
-        except ValueError as error:
+        except _UNREADABLE as error:
             raise StoreError(f"The settings in {self.path} are damaged: {error}. Restore a copy.") from error
 
     def set(self, name: str, value: Any) -> None:
@@ -156,13 +157,20 @@ class Store:
         with self._transaction("write to", durable=False) as connection:
             held = connection.execute("SELECT number, owner FROM trials WHERE status = 'reserved' ORDER BY number")
             numbers = [number for number, owner in held.fetchall() if not _alive(owner)][:count]
-            following = connection.execute("SELECT coalesce(max(number), -1) + 1 FROM trials").fetchone()[0]
+            following = self._following(connection)
             numbers += range(following, following + count - len(numbers))
             rows = [(number, _owner()) for number in numbers]
             connection.executemany(
                 "INSERT OR REPLACE INTO trials (number, status, owner) VALUES (?, 'reserved', ?)", rows
             )
         return numbers
+
+    def _following(self, connection: sqlite3.Connection) -> int:
+        """The first index that was never used."""
+        number = connection.execute("SELECT coalesce(max(number), -1) + 1 FROM trials").fetchone()[0]
+        if not isinstance(number, int):  # beyond what SQLite counts
+            raise StoreError(f"The store {self.path} is damaged: its last trial is {number:.0f}. Restore a copy.")
+        return number
 
     def release(self, numbers: list[int]) -> None:
         """Give up reservations whose points were not computed."""
@@ -223,12 +231,12 @@ class Store:
         """Record an observation made elsewhere; its index."""
         now = time.time()
         with self._transaction("write to") as connection:
-            number = connection.execute("SELECT coalesce(max(number), -1) + 1 FROM trials").fetchone()[0]
+            number = self._following(connection)
             row = (number, _pack(x), value, now, now)
             connection.execute(
                 "INSERT INTO trials (number, status, x, value, asked, told) VALUES (?, 'told', ?, ?, ?, ?)", row
             )
-        return int(number)
+        return number
 
     def trials(self, first: int = 0, known: Container[int] = ()) -> list[Trial]:
         """The trials that have a point, from index ``first`` on and not known, in the order of their indices."""
@@ -241,9 +249,11 @@ class Store:
 
     def _trial(self, number: int, x: bytes, value: float | None, status: Status, notes: str) -> Trial:
         try:
-            point = torch.from_numpy(np.frombuffer(x, dtype="<f8").astype(np.float64).reshape(self.shape))
-            return Trial(number, point, value, status, json.loads(notes))
-        except (ValueError, TypeError) as error:
+            point = np.frombuffer(x, dtype="<f8").astype(np.float64).reshape(self.shape)
+            trial = Trial(number, torch.from_numpy(point), value, status, json.loads(notes))
+            _check_trial(trial, point)
+            return trial
+        except _UNREADABLE as error:
             raise StoreError(f"The store {self.path} is damaged in trial {number}: {error}. Restore a copy.") from error
 
     def times(self) -> dict[int, tuple[float | None, float | None]]:
@@ -251,6 +261,17 @@ class Store:
         with self._reading() as connection:
             rows = connection.execute("SELECT number, asked, told FROM trials").fetchall()
         return {number: (asked, told) for number, asked, told in rows}
+
+
+def _check_trial(trial: Trial, point: np.ndarray[Any, Any]) -> None:
+    """Refuse what nestbo cannot have written."""
+    finite = isinstance(trial.value, int | float) and math.isfinite(trial.value)
+    if not (finite if trial.status == "told" else trial.status in ("asked", "failed") and trial.value is None):
+        raise ValueError(f"it is {trial.status!r} with the value {trial.value!r}"[:200])
+    if not np.isfinite(point).all():
+        raise ValueError("its point is not finite")
+    if not isinstance(trial.notes, dict) or not isinstance(trial.notes.get("lost", []), list):
+        raise ValueError(f"its notes are {str(trial.notes)[:80]}")
 
 
 def _pack(x: Tensor) -> bytes:
@@ -279,6 +300,7 @@ def _check_kind(path: Path) -> None:
         )
 
 
+_UNREADABLE = (ValueError, TypeError, RecursionError, OverflowError)
 _KIND = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
 
 
@@ -307,7 +329,7 @@ def _owner() -> str:
 
 def _alive(owner: str | None) -> bool:
     """Whether a process still runs; a zombie does not."""
-    number, _, started = (owner or _NOBODY).partition(":")
+    number, _, started = str(owner or _NOBODY).partition(":")
     try:
         os.kill(int(number), 0)
     except (ProcessLookupError, ValueError, OverflowError):

@@ -75,10 +75,10 @@ class Study:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The study in a file, to go on with."""
-        _check_path(path)
+        _check_path(path, needed=True)
         if not os.path.exists(path):
             raise StoreError(f"There is no store at {path}. Check the path, or create a Study with store=….")
-        store = Store(path)
+        store = Store(path if os.path.getsize(path) else None)  # an empty file stays one
         try:
             if store.empty:
                 raise StoreError(f"The store {path} holds no study yet. Create one with Study(space, store=…).")
@@ -326,8 +326,8 @@ def _check_settings(space: Any, strategy: Any, seed: Any, direction: Any, noise:
         raise ArgumentError(f"noise is a positive variance, or None to infer it, got {noise!r}.")
 
 
-def _check_path(path: Any) -> None:
-    if path is not None and not (isinstance(path, str | os.PathLike) and "\0" not in os.fspath(path)):
+def _check_path(path: Any, needed: bool = False) -> None:
+    if (path is not None or needed) and not (isinstance(path, str | os.PathLike) and "\0" not in os.fspath(path)):
         raise ArgumentError(f"A store is a path such as 'robot.db', got {path!r}.")
 
 

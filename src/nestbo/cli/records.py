@@ -140,7 +140,7 @@ def parsed(text: str) -> Any:
             if len(text.splitlines()) < 2:
                 raise
             return [json.loads(line) for line in text.splitlines() if line.strip()]
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ArgumentError(f"Wanted JSON, got {text[:80]!r} ({error}). Quote it for the shell.") from error
 
 

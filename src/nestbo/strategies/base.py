@@ -99,8 +99,9 @@ def successes(y: list[float]) -> list[bool]:
     """Which values lowered the best so far noticeably."""
     if not y:
         return []
-    usual, best = float(np.median(y[:_FIRST])), np.minimum.accumulate(y)
-    enough = best[:-1] - _IMPROVEMENT * np.abs(usual - best[:-1])
+    with np.errstate(over="ignore"):
+        usual, best = float(np.median(y[:_FIRST])), np.minimum.accumulate(y)
+        enough = best[:-1] - _IMPROVEMENT * np.abs(usual - best[:-1])
     return [False, *(np.asarray(y[1:]) < enough).tolist()]
 
 
