@@ -201,6 +201,14 @@ PAPER = (
 )
 SUITES: dict[str, Suite] = {
     "paper": Suite("the twelve problems of Jaquier and Rozo (2020)", PAPER, METHODS),
+    "hdgabo": Suite(
+        "HD-GaBO, as published and as it is here, between GaBO and the oracle",
+        (Task("ackley", "sphere:50", 5), *_matrices("rosenbrock", "styblinski-tang")[:2]),
+        {
+            label: METHODS[label]
+            for label in ("random", "gabo", "hdgabo-paper", "hdgabo-paper-lbfgs", "hdgabo", "oracle")
+        },
+    ),
     "mismatch": Suite(
         "latent dimensions that are not the true one, and an objective without latent structure",
         (Task("ackley", "sphere:50", 5), Task("product-of-sines", "sphere:50", 5), Task("ackley", "sphere:20")),
