@@ -3,6 +3,7 @@
 from nestbo import kernels, nested, optimise
 from nestbo.errors import (
     ArgumentError,
+    ConstraintError,
     NestboError,
     ObjectiveError,
     OffManifoldError,
@@ -11,7 +12,7 @@ from nestbo.errors import (
     StoreError,
     TrialError,
 )
-from nestbo.history import History, Trial
+from nestbo.history import History, Observation, Trial
 from nestbo.manifolds import (
     SPD,
     Box,
@@ -52,6 +53,7 @@ __all__ = [
     "SPD",
     "ArgumentError",
     "Box",
+    "ConstraintError",
     "DropoutBO",
     "Euclidean",
     "EuclideanBO",
@@ -63,6 +65,7 @@ __all__ = [
     "Minimum",
     "NestboError",
     "ObjectiveError",
+    "Observation",
     "OffManifoldError",
     "Problem",
     "Product",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,12 +19,25 @@ if TYPE_CHECKING:  # half a second to import, so imported when first used
 
 _CONFIDENCE = 4.0  # β of the upper confidence bound
 _SAMPLES = 128
+_BASELINE = 12  # evaluated points that may be the best of noisy ones
 _SCALES = (0.5, 0.15, 0.05, 0.015, 0.005)  # of the typical distance
 _INCUMBENTS = 4
 _POOL = 256
 _SMALL = 10  # dimensions
 _PENALTY = 10.0  # beyond the bounds of a chart
 _CHUNK = {"cpu": 2**10, "cuda": 2**16}  # candidates of all runs together that are evaluated at once
+
+
+class Limits(NamedTuple):
+    """Constraints on the domain of a search: c ≥ 0 at points (…, runs, *point), (…, runs, m); ``smooth`` has slopes."""
+
+    values: Callable[[Tensor], Tensor]
+    smooth: bool
+
+    def allow(self, x: Tensor) -> Tensor:
+        """Which points satisfy all of them, (…, runs)."""
+        return (self.values(x.detach()) >= 0).all(-1)
+
 
 Build = Callable[[GP, Tensor, Tensor | None, int], "AcquisitionFunction"]
 
@@ -58,6 +72,25 @@ def confidence_bound(gp: GP, best: Tensor, pending: Tensor | None, seed: int) ->
     return qUpperConfidenceBound(gp, _CONFIDENCE, **_jointly_with(pending, seed))
 
 
+def noisy_log_expected_improvement(
+    gp: GP, best: Tensor, pending: Tensor | None, seed: int, among: Tensor | None = None
+) -> AcquisitionFunction:
+    """LogNEI: the improvement over the least of the unknown values at points evaluated and pending.
+
+    Of the evaluated points, ``among`` which (runs, n) is looked, those with the best posterior mean stand for all.
+    """
+    from botorch.acquisition import qLogNoisyExpectedImprovement
+
+    mean, _ = gp.moments(gp.x)
+    mean = mean if among is None else torch.where(among, mean, torch.inf)
+    leading = mean.argsort(-1)[..., :_BASELINE].unsqueeze(-1)
+    flat = gp.x.flatten(gp.z.ndim)
+    baseline = flat.gather(-2, leading.expand(*leading.shape[:-1], flat.shape[-1]))
+    options = _jointly_with(baseline if pending is None else pending, seed)
+    options["X_pending"] = pending
+    return qLogNoisyExpectedImprovement(gp, baseline, prune_baseline=False, cache_root=False, **options)
+
+
 def _jointly_with(pending: Tensor, seed: int) -> dict[str, Any]:
     """What makes an acquisition function that maximises a batch one that minimises, given points under evaluation."""
     from botorch.acquisition.objective import GenericMCObjective
@@ -72,9 +105,41 @@ def _jointly_with(pending: Tensor, seed: int) -> dict[str, Any]:
 
 ACQUISITIONS: dict[str, Build] = {
     "logei": log_expected_improvement,
+    "lognei": noisy_log_expected_improvement,
     "ei": expected_improvement,
     "ucb": confidence_bound,
 }
+
+
+def improvement(
+    name: str, gp: GP, pending: Tensor | None, seed: int, *, noisy: bool = False, feasible: Tensor | None = None
+) -> Callable[[Tensor], Tensor]:
+    """The acquisition function of a name, as the evaluations want it.
+
+    Where values are ``noisy``, "logei" is "lognei". Where only some evaluations are ``feasible`` (runs, n), the best is
+    one of these, if there are any, and "ei" is "logei", whose maximum is at the same point.
+    """
+    name = "logei" if name == "ei" and feasible is not None else name
+    build: Any = ACQUISITIONS["lognei" if noisy and name == "logei" else name]
+    among = None if feasible is None else feasible | ~feasible.any(-1, keepdim=True)
+    best = (gp.z if among is None else torch.where(among, gp.z, torch.inf)).amin(-1)
+    options = {"among": among} if build is noisy_log_expected_improvement else {}
+    found: Callable[[Tensor], Tensor] = build(gp, best, pending, seed, **options)
+    return found
+
+
+def constrained(
+    gain: Callable[[Tensor], Tensor], log_chance: Callable[[Tensor], Tensor] | None, feasible: Tensor | None
+) -> Callable[[Tensor], Tensor]:
+    """The logarithm of constrained EI (Gardner et al. 2014): of the improvement, and of the chance that it counts.
+
+    Before any evaluation is ``feasible`` (runs, n) the chance is all there is.
+    """
+    if log_chance is None or feasible is None:
+        return gain
+    some = feasible.any(-1)
+    return lambda x: torch.where(some, gain(x), 0) + log_chance(x)
+
 
 OPTIMISERS: dict[str, Callable[..., Result]] = {"lbfgs": lbfgs, "trust-region": trust_region}
 
@@ -87,11 +152,12 @@ def search(
     rngs: list[torch.Generator],
     *,
     optimiser: Callable[..., Result] = lbfgs,
+    limits: Limits | None = None,
 ) -> Tensor:
     """Where an acquisition function is largest in each run, (runs, *point), given the points and values so far."""
     pools = candidates(space, x, y, rngs, _POOL)
     restarts = 8 if space.dim <= _SMALL else 4  # one step in many dimensions costs more
-    return maximise(acquisition, space, pools, optimiser=optimiser, restarts=restarts)[0]
+    return maximise(acquisition, space, pools, optimiser=optimiser, restarts=restarts, limits=limits)[0]
 
 
 def candidates(space: Manifold, x: Tensor, y: Tensor, rngs: list[torch.Generator], count: int) -> list[Tensor]:
@@ -131,11 +197,13 @@ def maximise(
     optimiser: Callable[..., Result] = trust_region,
     restarts: int = 8,
     max_iterations: int = 25,
+    limits: Limits | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The best point of an acquisition function on a manifold, for each of several runs: (runs, *point), (runs,).
 
     ``acquisition`` takes (…, runs, 1, size) and gives (…, runs). ``pools`` are tensors of candidate starts
-    (count, runs, *point); the best of each pool are refined together, and the best found is returned.
+    (count, runs, *point); the best of each pool are refined together, and the best found is returned. Under ``limits``
+    with slopes the refinement is a trust region that slides along them; one without stops where its next step is out.
     """
 
     def value(x: Tensor) -> Tensor:
@@ -145,23 +213,38 @@ def maximise(
         found = acquisition(torch.where(valid.unsqueeze(-1), flat, somewhere).unsqueeze(-2))
         return torch.where(valid, found, torch.nan)
 
+    def unchecked(x: Tensor) -> Tensor:
+        return acquisition(x.flatten(-len(space.point_shape)).unsqueeze(-2))
+
+    def judged(x: Tensor) -> Tensor:
+        return value(x) if limits is None else torch.where(limits.allow(x), value(x), torch.nan)
+
     with torch.no_grad():
-        starts = torch.cat([_top(pool, value, restarts // len(pools)) for pool in pools])
+        starts = torch.cat([_top(pool, judged, restarts // len(pools)) for pool in pools])
         # Logarithms are of order 1; plain improvements may be tiny, and would count as flat.
         height = value(starts).abs().amax(0).clamp(1e-200, 1.0)
 
+    refined = judged
+    if limits is not None:
+        optimiser = lbfgs
+    if limits is not None and limits.smooth:
+        slopes, refined = limits.values, value
+        optimiser = partial(trust_region, constraints=lambda x, *_: slopes(x), hessian="differences")
     chart = space.chart if optimiser is lbfgs else None
     where, starts = (space, starts) if chart is None else (chart.flat, chart.coordinates(starts))
 
     def loss(u: Tensor, *_: Tensor) -> Tensor:
         if chart is None:
-            return -value(u) / height
+            return -refined(u) / height
         x, beyond = chart.point(u)
-        return _PENALTY * beyond - acquisition(x.flatten(-len(space.point_shape)).unsqueeze(-2)) / height
+        return _PENALTY * beyond - (unchecked if limits is None else refined)(x) / height
 
     rows = (torch.arange(len(starts), device=starts.device),) if starts.shape[1] > 1 else ()
     found = optimiser(loss, where, starts, data=rows, tolerance=1e-4, max_iterations=max_iterations)
     worth = (-found.value * height).nan_to_num(nan=-torch.inf)
+    if limits is not None:
+        ends = found.point if chart is None else space.project(chart.point(found.point)[0])
+        worth = torch.where(limits.allow(ends), worth, -torch.inf)
     runs = torch.arange(starts.shape[1], device=starts.device)
     chosen = worth.argmax(0)
     best = found.point[chosen, runs]

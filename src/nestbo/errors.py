@@ -31,3 +31,7 @@ class TrialError(ArgumentError):
 
 class ObjectiveError(NestboError):
     """The objective raised an error in another process, and ``on_error="raise"`` wants to see it."""
+
+
+class ConstraintError(ArgumentError):
+    """No point was found that satisfies the constraints, or they are not those of the study."""

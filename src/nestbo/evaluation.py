@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from nestbo.errors import ArgumentError, ObjectiveError
+from nestbo.history import Observation
 
 _BORN = os.getpid()
 _LONGEST = 2e6  # seconds that a system waits for a pipe: 23 days
@@ -25,7 +26,7 @@ _LONGEST = 2e6  # seconds that a system waits for a pipe: 23 days
 class Outcome:
     """A value, or why there is none; of an error, its text leaves the process."""
 
-    value: float | None = None
+    value: float | Observation | None = None
     failed: str | None = None
     error: BaseException | None = None
 
@@ -62,9 +63,11 @@ class Evaluation:
         process = os.getpid()
         try:
             value = self.f(x.copy() if self.numpy else torch.from_numpy(x.copy()))
-            found = number(value)
-            said = None if found is not None else f"the objective returned {repr(value)[:200]}, not a number"
-            outcome = Outcome(found, said)
+            found = number(value.value if isinstance(value, Observation) else value)
+            if found is None:
+                outcome = Outcome(None, f"the objective returned {repr(value)[:200]}, not a number")
+            else:
+                outcome = Outcome(observed(found, value))
         except Exception as error:
             outcome = Outcome(None, described(error), error)
         except SystemExit as error:
@@ -122,6 +125,23 @@ def number(value: Any) -> float | None:
         return float(value.item() if hasattr(value, "item") else value)
     except (TypeError, ValueError, RuntimeError, OverflowError):
         return None
+
+
+def observed(found: float, value: Any) -> float | Observation:
+    """What was returned with a value, in plain numbers that can leave the process."""
+    if not isinstance(value, Observation):
+        return found
+    return Observation(found, None if value.constraints is None else numbers(value.constraints), value.noise)
+
+
+def numbers(values: Any) -> list[float]:
+    """Floats from a number, or from a list, tuple, array or tensor of them."""
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    found = [number(value) for value in (values if isinstance(values, list | tuple) else [values])]
+    if not found or None in found:
+        raise ArgumentError(f"constraints are numbers, ≥ 0 where they are satisfied, got {values!r}.")
+    return [value for value in found if value is not None]
 
 
 def described(error: BaseException) -> str:

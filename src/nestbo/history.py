@@ -12,6 +12,20 @@ from torch import Tensor
 
 Status = Literal["asked", "told", "failed"]
 Direction = Literal["minimize", "maximize"]
+Noise = float | Literal["infer"] | None
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What an evaluation gave, where that is more than a number.
+
+    ``constraints`` are one or several numbers, each ≥ 0 where its constraint is satisfied; ``noise`` is the variance of
+    the noise in the value.
+    """
+
+    value: Any
+    constraints: Any = None
+    noise: float | None = None
 
 
 @dataclass(frozen=True)
@@ -24,16 +38,33 @@ class Trial:
     status: Status = "asked"
     notes: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def constraints(self) -> tuple[float, ...] | None:
+        """What was told of the constraints, each ≥ 0 where it is satisfied; None if nothing was."""
+        told = self.notes.get("constraints")
+        return None if told is None else tuple(told)
+
+    @property
+    def noise(self) -> float | None:
+        """The variance of the noise in the value, where it was told with it."""
+        return self.notes.get("noise")
+
+    @property
+    def feasible(self) -> bool:
+        """Whether no constraint is known to be violated here."""
+        return "violation" not in self.notes and all(c >= 0 for c in self.constraints or ())
+
 
 @dataclass(frozen=True)
 class History(Sequence[Trial]):
     """The trials of a study in the order of their indices.
 
-    ``noise`` is the variance of the noise of values, if it is known.
+    ``noise`` is the variance of the noise of values, "infer" if they are noisy and it is not known, None if they are
+    taken as exact.
     """
 
     trials: tuple[Trial, ...] = ()
-    noise: float | None = None
+    noise: Noise = None
     direction: Direction = "minimize"
 
     @overload
@@ -76,8 +107,8 @@ class History(Sequence[Trial]):
 
     @property
     def best(self) -> Trial | None:
-        """The told trial with the best value."""
-        told = [trial for trial in self if trial.status == "told"]
+        """The told trial with the best value, of those that violate no constraint."""
+        told = [trial for trial in self if trial.status == "told" and trial.feasible]
         choose = min if self.direction == "minimize" else max
         return choose(told, key=lambda trial: _number(trial.value)) if told else None
 
@@ -94,6 +125,27 @@ class History(Sequence[Trial]):
         return torch.tensor(
             [_number(trial.value) if trial.status == "told" else worst for trial in self], dtype=torch.float64
         )
+
+    @property
+    def constraints(self) -> Tensor | None:
+        """What was told of the constraints (n, m), the least told where a trial has nothing; None if none has."""
+        told = [trial.constraints for trial in self if trial.constraints is not None]
+        if not told:
+            return None
+        least = tuple(map(min, zip(*told, strict=True)))
+        return torch.tensor([trial.constraints or least for trial in self], dtype=torch.float64)
+
+    @property
+    def variances(self) -> Tensor | None:
+        """The variance of the noise of each value (n,), where each has its own; else None.
+
+        A trial told without one has that of the history, or else the mean of those told.
+        """
+        told = [trial.noise for trial in self if trial.noise is not None]
+        if not told:
+            return None
+        usual = self.noise if isinstance(self.noise, float) else sum(told) / len(told)
+        return torch.tensor([usual if t.noise is None else t.noise for t in self], dtype=torch.float64)
 
 
 def _number(value: float | None) -> float:

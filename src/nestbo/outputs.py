@@ -37,8 +37,8 @@ class Outputs(ABC):
     def log_slope(self, y: Tensor) -> Tensor:
         """The logarithm of the derivative at y, which compares likelihoods in the units of y."""
 
-    def noise(self, variance: float) -> Tensor | None:
-        """A variance of y in the model's units (…, 1), if the map is linear."""
+    def noise(self, variance: float | Tensor) -> Tensor | None:
+        """A variance of y, or those of each (…, n), in the model's units, (…, 1) or (…, n), if the map is linear."""
         return None
 
 
@@ -59,7 +59,7 @@ class Standardise(Outputs):
     def log_slope(self, y: Tensor) -> Tensor:
         return -self.scale.log().expand_as(y)
 
-    def noise(self, variance: float) -> Tensor | None:
+    def noise(self, variance: float | Tensor) -> Tensor | None:
         return variance / self.scale**2
 
 
@@ -138,7 +138,7 @@ class Either(Outputs):
     def log_slope(self, y: Tensor) -> Tensor:
         return torch.where(self.steep, self.log.log_slope(y), self.plain.log_slope(y))
 
-    def noise(self, variance: float) -> Tensor | None:
+    def noise(self, variance: float | Tensor) -> Tensor | None:
         return None if self.steep.any() else self.plain.noise(variance)
 
 

@@ -227,14 +227,15 @@ class Store:
             if done.rowcount != 1:
                 raise TrialError(f"Trial {trial.index} was told already. Use add(x, value) for another observation.")
 
-    def add(self, x: Tensor, value: float) -> int:
+    def add(self, x: Tensor, value: float, notes: dict[str, Any]) -> int:
         """Record an observation made elsewhere; its index."""
         now = time.time()
         with self._transaction("write to") as connection:
             number = self._following(connection)
-            row = (number, _pack(x), value, now, now)
+            row = (number, _pack(x), value, json.dumps(notes), now, now)
             connection.execute(
-                "INSERT INTO trials (number, status, x, value, asked, told) VALUES (?, 'told', ?, ?, ?, ?)", row
+                "INSERT INTO trials (number, status, x, value, notes, asked, told) VALUES (?, 'told', ?, ?, ?, ?, ?)",
+                row,
             )
         return number
 

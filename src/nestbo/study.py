@@ -12,26 +12,30 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 import torch
 
-from nestbo.errors import ArgumentError, StoreError, TrialError
-from nestbo.evaluation import Evaluation, Outcome, number
-from nestbo.history import Direction, History, Trial
+from nestbo.constraints import Constraints
+from nestbo.errors import ArgumentError, ConstraintError, StoreError, TrialError
+from nestbo.evaluation import Evaluation, Outcome, number, numbers
+from nestbo.history import Direction, History, Noise, Observation, Trial
 from nestbo.manifolds import Manifold, space
 from nestbo.manifolds.base import check_size
 from nestbo.parallel import Desk, Driver, Executor, Pool
 from nestbo.progress import Reporter, reporter
 from nestbo.storage import Store
-from nestbo.strategies import Runs, Standing, Strategy, default_strategy, strategy
+from nestbo.strategies import GaBO, Runs, Standing, Strategy, default_strategy, strategy
 from nestbo.surrogate import Surrogate
 
 Objective = Callable[[Any], Any]
+_ROUNDING = 1e-9  # of a constraint that another machine computes
 
 
 class Study:
     """An optimisation in progress. Its only state is its history, kept in ``store`` (a path) or in memory.
 
     A suggestion is a function of space, strategy, history and seed: a study that was killed and loaded again goes on as
-    if nothing had happened. ``noise`` is the variance of the noise of values, if it is known. The default strategy is
-    HDGaBO above ten dimensions, GaBO below.
+    if nothing had happened. ``noise`` is the variance of the noise of values, or "infer" if they are noisy and it is
+    not known; without it they are taken as exact. ``constraints`` is a function of a point, in all components ≥ 0 where
+    the point is allowed: every suggestion is. A file does not keep it; give it again on opening. The default strategy
+    is HDGaBO above ten dimensions, GaBO below.
 
     >>> import nestbo as nb
     >>> study = nb.Study(nb.Sphere(2), nb.GaBO(), seed=0)  # store="robot.db" keeps it in a file
@@ -51,30 +55,48 @@ class Study:
         seed: int = 0,
         store: str | os.PathLike[str] | None = None,
         direction: Direction = "minimize",
-        noise: float | None = None,
+        noise: Noise = None,
+        constraints: Objective | None = None,
     ) -> None:
         _check_settings(space, strategy, seed, direction, noise)
         _check_path(store)
         self.space, self.strategy = space, strategy or default_strategy(space)
         self.strategy.check(space)
-        self.seed, self.direction, self.noise = seed, direction, noise
+        self.seed, self.direction = seed, direction
+        self.noise: Noise = noise if noise is None or isinstance(noise, str) else float(noise)
+        self.constraints = None if constraints is None else Constraints.of(constraints, space)
         self._store = Store(store, space.point_shape)
         wanted = {
             "space": space.specification,
             "strategy": self.strategy.specification,
             "seed": seed,
             "direction": direction,
-            "noise": noise,
+            "noise": self.noise,
+            "constraints": None if constraints is None else True,
         }
         if self._store.empty:
             self._store.create(wanted)
-        _check_same(wanted, self._store.settings(), store)
+        stored = self._store.settings()
+        self._constrained = bool(stored.get("constraints"))
+        _check_same(wanted | ({} if constraints else {"constraints": stored.get("constraints")}), stored, store)
         # What will not change any more: the first trials of all, and later ones by their index.
         self._settled: tuple[tuple[Trial, ...], dict[int, Trial]] = (), {}
+        self._check_constraints()
+
+    def _check_constraints(self) -> None:
+        """Refuse constraints that points asked under them violate: they must be others."""
+        if self.constraints is None:
+            return
+        for trial in self._read():
+            if "violation" not in trial.notes and self.constraints.slack(trial.x.unsqueeze(0)) < -_ROUNDING:
+                raise ConstraintError(
+                    f"Trial {trial.index} was asked under the constraints of this study, and violates those given. "
+                    "Give the same function as before."
+                )
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The study in a file, to go on with."""
+    def load(cls, path: str | os.PathLike[str], *, constraints: Objective | None = None) -> Self:
+        """The study in a file, to go on with; ``constraints`` are those that it was begun with."""
         _check_path(path, needed=True)
         if not os.path.exists(path):
             raise StoreError(f"There is no store at {path}. Check the path, or create a Study with store=….")
@@ -88,7 +110,9 @@ class Study:
         try:
             where, method = space(settings["space"]), strategy(settings["strategy"])
             kept = {name: settings[name] for name in ("seed", "direction", "noise")}
-            return cls(where, method, store=path, **kept)
+            return cls(where, method, store=path, constraints=constraints, **kept)
+        except ConstraintError:
+            raise
         except (KeyError, ArgumentError) as error:
             raise StoreError(f"The settings in {path} cannot be read: {error}") from error
 
@@ -134,7 +158,7 @@ class Study:
 
     @property
     def best(self) -> Trial | None:
-        """The told trial with the best value."""
+        """The told trial with the best value, of those that violate no constraint."""
         best = self._read().best
         return best and replace(best, x=best.x.clone())
 
@@ -143,15 +167,48 @@ class Study:
         """When each trial was asked and told, in seconds since 1970."""
         return self._store.times()
 
-    def add(self, x: Any, value: float) -> Trial:
-        """An observation made elsewhere."""
+    def recommend(self) -> Trial | None:
+        """The told trial to rely on: where values are noisy, that with the best posterior mean; else the best."""
+        history = self._read()
+        told = [trial for trial in history if trial.status == "told" and trial.feasible]
+        if not told or (history.noise is None and history.variances is None):
+            return self.best
+        models = self.models() or GaBO().models(self.space, self._runs())
+        model = models.get("full", next(iter(models.values())))
+        mean = model.predict(torch.stack([trial.x for trial in told]).unsqueeze(0)).squeeze(0)
+        found = told[int(mean.argmin())]
+        return replace(found, x=found.x.clone())
+
+    def add(self, x: Any, value: Any, *, constraints: Any = None, noise: float | None = None) -> Trial:
+        """An observation made elsewhere, with what ``tell`` takes; it may violate constraints known in advance."""
         x = self.space.check(x).double()
         if x.shape != self.space.point_shape:
             raise ArgumentError(f"add takes one point, of shape {self.space.point_shape}, got {tuple(x.shape)}.")
         y = number(value)
         if y is None or not math.isfinite(y):
             raise ArgumentError(f"add takes a finite number as the value, got {value!r}.")
-        return Trial(self._store.add(x, y), x, y, "told")
+        notes = self._noted(constraints, noise)
+        if notes is None:
+            raise ArgumentError(f"add takes finite numbers as constraints, got {constraints!r}.")
+        if self.constraints is not None and not self.constraints.allows(x):
+            notes["violation"] = -min(0.0, self.constraints.slack(x.unsqueeze(0)).item())
+        return Trial(self._store.add(x, y, notes), x, y, "told", notes)
+
+    def _noted(self, constraints: Any, noise: Any) -> dict[str, Any] | None:
+        """Constraints and noise of an evaluation as its notes keep them; None if they are not finite."""
+        if noise is not None and not _positive(noise):
+            raise ArgumentError(f"noise is the variance of that in the value, a positive number, got {noise!r}.")
+        values = None if constraints is None else numbers(constraints)
+        earlier = next((t.constraints for t in reversed(self._read().trials) if t.status == "told"), values)
+        if (values and len(values)) != (earlier and len(earlier)):
+            raise ArgumentError(
+                f"The trials of this study have {len(earlier or ())} constraints each, got {len(values or ())}. "
+                "Tell the same ones with every value."
+            )
+        if not all(map(math.isfinite, values or ())):
+            return None
+        notes = {} if noise is None else {"noise": float(noise)}
+        return notes if values is None else {**notes, "constraints": values}
 
     @overload
     def ask(self) -> Trial: ...
@@ -165,9 +222,14 @@ class Study:
         return trials[0] if n is None else trials
 
     def _ask(self, n: int, running: bool) -> list[Trial]:
+        if self._constrained and self.constraints is None:
+            raise ConstraintError(
+                "This study has constraints, which its file does not keep. Give them: Study.load(path, constraints=…)."
+            )
         indices = self._store.reserve(n)
         try:
-            suggestions = self.strategy.suggest(self.space, self._read().to_minimise, n, self._rng(indices[0]))
+            history, rng = self._read().to_minimise, self._rng(indices[0])
+            suggestions = self.strategy.suggest(self.space, history, n, rng, constraints=self.constraints)
             trials = [Trial(k, s.x, notes=s.notes) for k, s in zip(indices, suggestions, strict=True)]
             self._store.ask(trials, running)
         except BaseException:
@@ -180,17 +242,32 @@ class Study:
         state = np.random.SeedSequence([self.seed, index]).generate_state(1, np.uint64)[0]
         return torch.Generator().manual_seed(int(state))
 
-    def tell(self, trial: Trial | int, value: Any = None, *, failed: str | None = None) -> Trial:
+    def tell(
+        self,
+        trial: Trial | int,
+        value: Any = None,
+        *,
+        failed: str | None = None,
+        constraints: Any = None,
+        noise: float | None = None,
+    ) -> Trial:
         """The value of an asked trial, or why it failed; it is on the disk when this returns.
 
-        NaN and infinity count as failures and are recorded as such.
+        ``constraints`` are numbers that were found with the value, each ≥ 0 where its constraint is satisfied, and as
+        many for every trial; ``noise`` is the variance of that of the value. An ``Observation`` holds all three. NaN
+        and infinity count as failures and are recorded as such.
         """
+        if isinstance(value, Observation):
+            value, constraints, noise = value.value, value.constraints, value.noise
         waiting = self._waiting(trial)
         if (value is None) == (failed is None):
             raise ArgumentError("tell takes a value or failed='why', got both or neither.")
         if failed is None and number(value) is None:
             raise ArgumentError(f"tell takes a number, got {value!r}. Use failed='why' for an evaluation without one.")
-        done = _outcome(waiting, value, failed)
+        notes = self._noted(constraints, noise) if failed is None else {}
+        if notes is None:
+            failed = f"the constraints are not all finite numbers: {constraints!r}"[:500]
+        done = _outcome(replace(waiting, notes={**waiting.notes, **(notes or {})}), value, failed)
         self._store.tell(done)
         return done
 
@@ -231,8 +308,9 @@ class Study:
         """``n`` further evaluations of ``f``: nothing but ask and tell.
 
         A trial left behind by a run that was killed or interrupted is evaluated first. ``f`` gets one point, as a
-        tensor or, with ``numpy``, as an array; what it raises is recorded as a failure unless ``on_error="raise"``.
-        Ctrl-C ends the run and keeps everything told; the interrupted trials stay pending.
+        tensor or, with ``numpy``, as an array, and returns a number or an ``Observation``; what it raises is recorded
+        as a failure unless ``on_error="raise"``. Ctrl-C ends the run and keeps everything told; the interrupted trials
+        stay pending.
 
         ``executor`` evaluates on up to ``workers`` at a time, each getting a new point as soon as it is free: one of
         ``concurrent.futures`` or a class of it, which is then made anew when a worker's death breaks it. A trial whose
@@ -270,6 +348,8 @@ class Study:
             return self.tell(trial.index, outcome.value, failed=outcome.failed)
         except TrialError:
             return self._find(trial.index)
+        except ArgumentError as error:
+            return self.tell(trial.index, failed=str(error)[:500])
 
     def _lose(self, trial: Trial, why: str) -> Trial:
         """Note that the worker of a trial died; the trial still waits for a value."""
@@ -283,7 +363,7 @@ class Study:
 
     def _runs(self) -> Runs:
         history = self._read()
-        return Runs.of(self.space, history.to_minimise, self._rng(len(history)))
+        return Runs.of(self.space, history.to_minimise, self._rng(len(history)), self.constraints)
 
     def standings(self) -> list[Standing]:
         """How the arms of the strategy are doing: suggestions made, their share of all, and chance of success."""
@@ -320,10 +400,12 @@ def _check_settings(space: Any, strategy: Any, seed: Any, direction: Any, noise:
         raise ArgumentError(f"The seed is a whole number of at least 0, got {seed!r}.")
     if direction not in ("minimize", "maximize"):
         raise ArgumentError(f'The direction is "minimize" or "maximize", got {direction!r}.')
-    if noise is not None and (
-        isinstance(noise, bool) or not isinstance(noise, int | float) or not 0 < noise < math.inf
-    ):
-        raise ArgumentError(f"noise is a positive variance, or None to infer it, got {noise!r}.")
+    if noise is not None and noise != "infer" and not _positive(noise):
+        raise ArgumentError(f'noise is a positive variance, "infer", or None for exact values, got {noise!r}.')
+
+
+def _positive(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, int | float) and 0 < value < math.inf
 
 
 def _check_path(path: Any, needed: bool = False) -> None:

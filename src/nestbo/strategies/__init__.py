@@ -2,12 +2,13 @@
 
 from nestbo.manifolds import Manifold
 from nestbo.specification import parse
-from nestbo.strategies.base import Runs, Standing, Strategy, Suggestion
+from nestbo.strategies.base import Standing, Strategy, Suggestion
 from nestbo.strategies.dropout import DropoutBO
 from nestbo.strategies.euclidean import EuclideanBO
 from nestbo.strategies.gabo import GaBO, HDGaBO
 from nestbo.strategies.random import RandomSearch
 from nestbo.strategies.rembo import REMBO
+from nestbo.strategies.runs import Runs
 from nestbo.strategies.sir import SIRBO
 
 _SMALL = 10

@@ -14,7 +14,8 @@ from nestbo.errors import ArgumentError
 from nestbo.manifolds import SPD, Manifold, Product, Sphere
 from nestbo.manifolds.base import check_size
 from nestbo.nested import NestedMapping, Nesting, smaller
-from nestbo.strategies.base import Runs, Standing, successes
+from nestbo.strategies.base import Standing, successes
+from nestbo.strategies.runs import Runs
 
 FULL, EMBEDDED, LOCAL = "full", "embedded", "local"
 _SIZES: dict[type[Manifold], tuple[int, ...]] = {Sphere: (2, 5), SPD: (2, 3)}  # what "auto" tries
@@ -47,22 +48,27 @@ class Arm:
         return self.name if self.model == FULL or self.lift == LOCAL else self.model
 
 
-def fitted(mapping: NestedMapping, z: Tensor, runs: Runs) -> Tensor:
+Lift = Callable[[Tensor], Tensor]  # from latent points (…, runs, 1, *point) to points of the space
+
+
+def fitted(mapping: NestedMapping, runs: Runs) -> Lift:
     """The lift nearest to all evaluated points, as in the paper."""
-    return mapping.fit_lift(runs.x, max_iterations=_LIFT_ITERATIONS).lift(z)
+    return mapping.fit_lift(runs.x, max_iterations=_LIFT_ITERATIONS).lift
 
 
-def incumbent(mapping: NestedMapping, z: Tensor, runs: Runs) -> Tensor:
+def incumbent(mapping: NestedMapping, runs: Runs) -> Lift:
     """The lift near the best point."""
-    return mapping.lift_near(z, runs.best)
+    best = runs.best
+    return lambda z: mapping.lift_near(z, best)
 
 
-def random(mapping: NestedMapping, z: Tensor, runs: Runs) -> Tensor:
+def random(mapping: NestedMapping, runs: Runs) -> Lift:
     """The lift near a random point of the space."""
-    return mapping.lift_near(z, torch.stack([mapping.ambient.random(1, rng=rng) for rng in runs.rngs]))
+    anywhere = torch.stack([mapping.ambient.random(1, rng=rng) for rng in runs.rngs])
+    return lambda z: mapping.lift_near(z, anywhere)
 
 
-LIFTS: dict[str, Callable[[NestedMapping, Tensor, Runs], Tensor]] = {
+LIFTS: dict[str, Callable[[NestedMapping, Runs], Lift]] = {
     "fitted": fitted,
     "incumbent": incumbent,
     "random": random,

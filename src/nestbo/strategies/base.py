@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from nestbo.constraints import Constraints
 from nestbo.errors import ArgumentError
 from nestbo.history import History
 from nestbo.manifolds import Manifold
 from nestbo.specification import Specified
+from nestbo.strategies.runs import Runs
 from nestbo.surrogate import Surrogate
 
 _FIRST = 10  # values that say what is usual
@@ -28,71 +30,6 @@ class Suggestion:
 
     x: Tensor
     notes: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Runs:
-    """Several independent runs of equal length, the data of a strategy's core.
-
-    Points (runs, n, *point), values (runs, n) with n ≥ 0, points asked and not yet told (runs, m, *point), one random
-    generator per run, the notes of each run's evaluations, and the variance of the noise of values, if known.
-    """
-
-    x: Tensor
-    y: Tensor
-    pending: Tensor
-    rngs: list[torch.Generator]
-    notes: list[list[dict[str, Any]]]
-    noise: float | None = None
-    cache: dict[str, Any] = field(default_factory=dict, compare=False)  # what was computed from x and y
-    asked: list[list[dict[str, Any]]] = field(default_factory=list)  # the notes of pending points
-
-    @classmethod
-    def of(cls, space: Manifold, history: History, rng: torch.Generator) -> Runs:
-        """A single run, from its history."""
-        finished, pending = history.finished, history.pending
-        empty = torch.zeros(0, *space.point_shape, dtype=torch.float64)
-        return cls(
-            (finished.points if finished else empty).unsqueeze(0),
-            finished.values.unsqueeze(0),
-            (pending.points if pending else empty).unsqueeze(0),
-            [rng],
-            [[trial.notes for trial in finished]],
-            history.noise,
-            asked=[[trial.notes for trial in pending]],
-        )
-
-    def take(self, which: list[int]) -> Runs:
-        """Some of the runs."""
-        if len(which) == len(self.rngs):
-            return self
-        rngs, notes = [self.rngs[k] for k in which], [self.notes[k] for k in which]
-        asked = [self.asked[k] for k in which] if self.asked else []
-        return Runs(self.x[which], self.y[which], self.pending[which], rngs, notes, self.noise, asked=asked)
-
-    def at(self, x: Tensor, y: Tensor) -> Runs:
-        """The same runs with other data."""
-        return replace(self, x=x, y=y, cache={})
-
-    def noted(self, key: str) -> list[Any] | None:
-        """What each run noted last under a key; None if one of them never did."""
-        found = [latest(run, key) for run in self.notes]
-        return None if any(note is None for note in found) else found
-
-    @property
-    def best(self) -> Tensor:
-        """The best point of each run, (runs, 1, *point)."""
-        return self.x[torch.arange(len(self.x), device=self.x.device), self.y.argmin(1)].unsqueeze(1)
-
-    def with_pending(self, x: Tensor, notes: list[dict[str, Any]]) -> Runs:
-        """The same runs with one more point each that is asked and not yet told."""
-        asked = [[*past, note] for past, note in zip(self.asked or [[] for _ in notes], notes, strict=True)]
-        return replace(self, pending=torch.cat([self.pending, x.unsqueeze(1)], 1), asked=asked)
-
-
-def latest(notes: list[dict[str, Any]], key: str) -> Any:
-    """What was noted last under a key, or None."""
-    return next((note[key] for note in reversed(notes) if key in note), None)
 
 
 def successes(y: list[float]) -> list[bool]:
@@ -138,11 +75,22 @@ class Strategy(Specified, ABC):
         """How the competing arms of a method are doing in the first run; none for a method without."""
         return []
 
-    def suggest(self, space: Manifold, history: History, n: int, rng: torch.Generator) -> list[Suggestion]:
-        """``n`` different points to evaluate next, each chosen with the earlier ones pending."""
-        runs, suggestions = Runs.of(space, history, rng), []
+    def suggest(
+        self,
+        space: Manifold,
+        history: History,
+        n: int,
+        rng: torch.Generator,
+        *,
+        constraints: Constraints | None = None,
+    ) -> list[Suggestion]:
+        """``n`` different points to evaluate next, each chosen with the earlier ones pending, all of them allowed."""
+        runs, suggestions = Runs.of(space, history, rng, constraints), []
         for _ in range(n):
             x, notes = self.propose(space, runs)
+            if constraints is not None and not constraints.allows(x[0]):
+                x = constraints.nearest(x[0], rng, runs.x[0]).unsqueeze(0)
+                notes = [{**notes[0], "moved": "to satisfy the constraints"}]
             suggestions.append(Suggestion(x[0], notes[0]))
             runs = runs.with_pending(x, notes)
         return suggestions

@@ -11,8 +11,8 @@ from torch import Tensor
 from nestbo.errors import ArgumentError
 from nestbo.manifolds import Box
 from nestbo.manifolds.base import check_size
-from nestbo.strategies.base import Runs
 from nestbo.strategies.coordinates import Chart
+from nestbo.strategies.runs import Runs
 from nestbo.strategies.sections import InCoordinates, Section
 
 

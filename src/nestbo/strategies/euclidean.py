@@ -7,8 +7,8 @@ from typing import Self
 
 from torch import Tensor
 
-from nestbo.strategies.base import Runs
 from nestbo.strategies.coordinates import Chart
+from nestbo.strategies.runs import Runs
 from nestbo.strategies.sections import InCoordinates, Section
 
 

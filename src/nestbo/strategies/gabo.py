@@ -15,7 +15,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from nestbo.acquisition import ACQUISITIONS, OPTIMISERS, search
+from nestbo.acquisition import ACQUISITIONS, OPTIMISERS, constrained, improvement, search
 from nestbo.errors import ArgumentError
 from nestbo.kernels import KERNELS, ManifoldKernel, kernel
 from nestbo.manifolds import Manifold
@@ -33,8 +33,10 @@ from nestbo.strategies.arms import (
     exhausted,
     standings,
 )
-from nestbo.strategies.base import Runs, Standing, Strategy, check_choice, due, latest
+from nestbo.strategies.base import Standing, Strategy, check_choice, due
+from nestbo.strategies.feasibility import Reach, constraint_models, constraint_notes, limits, log_chance
 from nestbo.strategies.local import radius, search_near
+from nestbo.strategies.runs import INFERRED, Runs, latest
 from nestbo.surrogate import CRITERIA, Surrogate, fit_nested, fit_surrogate, previous_parameters, steepness
 
 
@@ -78,7 +80,7 @@ class Bayesian(Strategy):
 
     def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[dict[str, Any]]]:
         if runs.y.shape[1] == 0 or runs.y.shape[1] + runs.pending.shape[1] < self.initial:
-            return torch.stack([space.random(rng=rng) for rng in runs.rngs]), [{} for _ in runs.rngs]
+            return runs.random(space), [{} for _ in runs.rngs]
         arms = self.choose(self.arms_on(space), runs)
         x, notes = torch.empty_like(runs.x[:, 0]), [{"arm": arm.name} for arm in arms]
         kinds = [due(latest(past, arm.model), runs.y.shape[1]) for arm, past in zip(arms, runs.notes, strict=True)]
@@ -96,34 +98,56 @@ class Bayesian(Strategy):
         notes: list[dict[str, Any]] = [{arm.model: note} for note in surrogate.notes]
         if "steep" in runs.cache:
             notes = [note | {"steep": steep} for note, steep in zip(notes, runs.cache["steep"], strict=True)]
+        rules = constraint_models(kernel(self.kernel, space), runs)
+        notes = constraint_notes(rules, notes)
+        if runs.noisy:
+            notes = [note | {INFERRED: found} for note, found in zip(notes, _noise(surrogate), strict=True)]
+            runs = replace(runs, posterior=surrogate.gp.moments(surrogate.latent_points)[0])
         if arm.lift == LOCAL:
-            z = self._search_near(arm, surrogate, runs)
-            return surrogate.mapping.lift_near(z.unsqueeze(1), runs.best).squeeze(1), notes
-        acquisition = self._acquisition(runs, surrogate)
+            return self._search_near(arm, surrogate, rules, runs), notes
         if arm.nesting is None:
-            return self._search(space, acquisition, runs.x, runs), notes
+            return self._search(space, self._acquisition(runs, surrogate, rules), runs.x, runs), notes
         if arm.model == FULL:
-            x, basis = self._search_embedded(arm, acquisition, runs)
+            x, basis = self._search_embedded(arm, self._acquisition(runs, surrogate, rules), runs)
             return x, [note | {arm.name: b} for note, b in zip(notes, basis.tolist(), strict=True)]
-        z = self._search(surrogate.mapping.latent, acquisition, surrogate.latent_points, runs)
-        return self._lift(space, arms, surrogate, z, runs), notes
+        return self._search_nested(arms, surrogate, rules, runs), notes
 
-    def _search(self, latent: Manifold, acquisition: Any, points: Tensor, runs: Runs) -> Tensor:
-        """Where the acquisition function is largest on the latent space, (runs, *point)."""
-        return search(acquisition, latent, points, runs.y, runs.rngs, optimiser=OPTIMISERS[self.optimiser])
+    def _search(
+        self, latent: Manifold, acquisition: Any, points: Tensor, runs: Runs, reach: Reach | None = None
+    ) -> Tensor:
+        """Where the acquisition function is largest on the latent space, (runs, *point), from which we reach ours."""
+        within, optimiser = limits(runs.allowed, latent, reach or _same), OPTIMISERS[self.optimiser]
+        return search(acquisition, latent, points, runs.ranking, runs.rngs, optimiser=optimiser, limits=within)
 
-    def _search_near(self, arm: Arm, surrogate: Surrogate, runs: Runs) -> Tensor:
-        """Where a local model is worth most on the latent space, around the best point."""
-        radii = [radius(arm.name, notes, y) for notes, y in zip(runs.notes, runs.y.tolist(), strict=True)]
+    def _search_nested(self, arms: list[Arm], surrogate: Surrogate, rules: list[Surrogate], runs: Runs) -> Tensor:
+        """Search the latent space and lift; constraints want to know the lift before."""
+        lift = self._lift(arms, surrogate, runs) if rules or runs.allowed is not None else None
+        acquisition = self._acquisition(runs, surrogate, rules, lift)
+        z = self._search(surrogate.mapping.latent, acquisition, surrogate.latent_points, runs, lift)
+        return (lift or self._lift(arms, surrogate, runs))(z.unsqueeze(1)).squeeze(1)
+
+    def _search_near(self, arm: Arm, surrogate: Surrogate, rules: list[Surrogate], runs: Runs) -> Tensor:
+        """Where a local model is worth most on the latent space, around the best point; lifted near that."""
+        latent, best = surrogate.mapping.latent, runs.best
+        lift: Reach = lambda z: surrogate.mapping.lift_near(z, best)
+        radii = [radius(arm.name, notes, y) for notes, y in zip(runs.notes, runs.scores, strict=True)]
         projected = replace(runs.at(surrogate.latent_points, runs.y), pending=surrogate.mapping.project(runs.pending))
-        options: dict[str, Any] = {"priors": self.priors, "optimiser": OPTIMISERS[self.optimiser]}
-        return search_near(surrogate.mapping.latent, projected, radii, self._acquisition, **options)
+        z = search_near(
+            latent,
+            projected,
+            radii,
+            partial(self._acquisition, rules=rules, reach=lift),
+            priors=self.priors,
+            optimiser=OPTIMISERS[self.optimiser],
+            limits=limits(runs.allowed, latent, lift),
+        )
+        return lift(z.unsqueeze(1)).squeeze(1)
 
     def _search_embedded(self, arm: Arm, acquisition: Any, runs: Runs) -> tuple[Tensor, Tensor]:
         """Where the full model is worth most on a small embedded space, which is kept while it is of any use."""
         assert arm.nesting is not None
         basis = torch.stack([arm.nesting.bases.random(rng=rng) for rng in runs.rngs])
-        for k, (notes, y) in enumerate(zip(runs.notes, runs.y.tolist(), strict=True)):
+        for k, (notes, y) in enumerate(zip(runs.notes, runs.scores, strict=True)):
             asked = latest(runs.asked[k], arm.name) if runs.asked else None
             noted = latest(notes, arm.name) if asked is None else asked
             if noted is not None and (asked is not None or not exhausted(arm.name, notes, y)):
@@ -135,18 +159,18 @@ class Bayesian(Strategy):
             value: Tensor = acquisition(x.flatten(-len(section.ambient.point_shape)))
             return value
 
-        z = self._search(section.latent, along, section.project(runs.x), runs)
+        z = self._search(section.latent, along, section.project(runs.x), runs, section.lift)
         return section.lift(z.unsqueeze(1)).squeeze(1), basis
 
-    def _lift(self, space: Manifold, arms: list[Arm], surrogate: Surrogate, z: Tensor, runs: Runs) -> Tensor:
+    def _lift(self, arms: list[Arm], surrogate: Surrogate, runs: Runs) -> Reach:
         """Back from the latent space, for each run as its arm does."""
-        x = torch.empty_like(runs.x[:, 0])
+        parts: list[tuple[list[int], Reach]] = []
         for which in _alike([arm.lift for arm in arms]):
-            arm, part = arms[which[0]], runs.take(which)
+            arm = arms[which[0]]
             assert arm.nesting is not None
             mapping = arm.nesting.at(surrogate.mapping.basis[which])
-            x[which] = LIFTS[arm.lift](mapping, z[which].unsqueeze(1), part).squeeze(1)
-        return x
+            parts.append((which, LIFTS[arm.lift](mapping, runs.take(which))))
+        return partial(_together, parts, len(surrogate.mapping.latent.point_shape))
 
     def models(self, space: Manifold, runs: Runs) -> dict[str, Surrogate]:
         if not runs.y.shape[1]:
@@ -154,10 +178,12 @@ class Bayesian(Strategy):
         leading = sorted(self.standings(space, runs), key=lambda standing: -standing.score)
         arms = {arm.name: arm for arm in self.arms_on(space)}
         models = {arms[standing.arm].model: arms[standing.arm] for standing in leading}
-        return {name: self.model(space, arm, runs) for name, arm in models.items()}
+        found = {name: self.model(space, arm, runs) for name, arm in models.items()}
+        rules = constraint_models(kernel(self.kernel, space), runs)
+        return found | {f"constraint:{k}": rule for k, rule in enumerate(rules)}
 
     def standings(self, space: Manifold, runs: Runs) -> list[Standing]:
-        return standings(self.arms_on(space), runs.notes[0], runs.y[0].tolist())
+        return standings(self.arms_on(space), runs.notes[0], runs.scores[0])
 
     def model(self, space: Manifold, arm: Arm, runs: Runs) -> Surrogate:
         """The surrogate of an arm fitted to each run, warm-started from the notes of its last fit."""
@@ -204,12 +230,16 @@ class Bayesian(Strategy):
     def _kernel(self, space: Manifold, arm: Arm) -> ManifoldKernel:
         return kernel(self.kernel, space if arm.model == FULL or arm.nesting is None else arm.nesting.compared)
 
-    def _acquisition(self, runs: Runs, surrogate: Surrogate) -> Any:
-        count = runs.pending.shape[1]
+    def _acquisition(
+        self, runs: Runs, surrogate: Surrogate, rules: list[Surrogate], reach: Reach | None = None
+    ) -> Callable[[Tensor], Tensor]:
+        """What is maximised, of points that the model sees, from which we reach the space of the constraints."""
+        count, latent = runs.pending.shape[1], surrogate.mapping.latent
         seed = runs.y.shape[1] + count  # one for all runs of a batch, so that a run alone sees the same samples
-        axes = len(surrogate.mapping.latent.point_shape)
-        pending = surrogate.mapping.project(runs.pending).flatten(-axes) if count else None
-        return ACQUISITIONS[self.acquisition](surrogate.gp, surrogate.gp.z.amin(-1), pending, seed)
+        pending = surrogate.mapping.project(runs.pending).flatten(-len(latent.point_shape)) if count else None
+        feasible, chance = runs.feasible, log_chance(rules, latent, reach or _same)
+        gain = improvement(self.acquisition, surrogate.gp, pending, seed, noisy=runs.noisy, feasible=feasible)
+        return constrained(gain, chance, feasible)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -292,10 +322,32 @@ class HDGaBO(Bayesian):
 
     def choose(self, arms: list[Arm], runs: Runs) -> list[Arm]:
         names, rule = [arm.name for arm in arms], CHOICES[self.choice]
-        each = zip(runs.notes, runs.y.tolist(), runs.rngs, strict=True)
+        each = zip(runs.notes, runs.scores, runs.rngs, strict=True)
         return [arms[rule(names, notes, y, rng, runs.pending.shape[1])] for notes, y, rng in each]
 
 
 def _alike(keys: Sequence[Hashable]) -> list[list[int]]:
     """The places of equal keys, in the order of their first."""
     return [[k for k, key in enumerate(keys) if key == first] for first in dict.fromkeys(keys)]
+
+
+def _same(x: Tensor) -> Tensor:
+    return x
+
+
+def _together(parts: list[tuple[list[int], Reach]], axes: int, z: Tensor) -> Tensor:
+    """Latent points (…, runs, 1, *point) lifted part by part."""
+    runs = z.ndim - axes - 2
+    if len(parts) == 1:
+        return parts[0][1](z)
+    lifted = [lift(z.index_select(runs, torch.tensor(which, device=z.device))) for which, lift in parts]
+    order = torch.tensor([run for which, _ in parts for run in which], device=z.device).argsort()
+    return torch.cat(lifted, runs).index_select(runs, order)
+
+
+def _noise(surrogate: Surrogate) -> list[float]:
+    """The variance of the noise of values near the best, as the model of each run has it."""
+    gp, back = surrogate.gp, surrogate.outputs.inverse
+    best, deviation = gp.z.amin(-1, keepdim=True), (gp.scale * gp.noise).sqrt().unsqueeze(-1)
+    found: list[float] = (back(best + deviation) - back(best)).square().squeeze(-1).tolist()
+    return found

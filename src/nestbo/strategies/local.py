@@ -11,11 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nestbo.acquisition import maximise, scattered
+from nestbo.acquisition import Limits, maximise, scattered
 from nestbo.kernels import kernel
 from nestbo.manifolds import Manifold
 from nestbo.optimise import Result
-from nestbo.strategies.base import Runs, successes
+from nestbo.strategies.base import successes
+from nestbo.strategies.runs import Runs
 from nestbo.surrogate import Surrogate, fit_surrogate, median_parameters
 
 _KERNEL = "gaussian"  # near a minimum most functions are smooth
@@ -44,17 +45,18 @@ def search_near(
     *,
     priors: bool,
     optimiser: Callable[..., Result],
+    limits: Limits | None = None,
 ) -> Tensor:
     """Where a model of the points around the best one is worth most, (runs, *point), for runs on the latent space."""
     x, y, each = runs.x, runs.y, torch.arange(len(runs.x), device=runs.x.device)
-    features, best = latent.embed(x), y.argmin(1)
+    features, best = latent.embed(x), runs.ranking.argmin(1)
     middle = features[each, best].unsqueeze(1)
     count = min(y.shape[1], _POINTS + 3 * latent.dim)
     around = (features - middle).norm(dim=-1).topk(count, largest=False).indices.T
-    near = runs.at(x[each, around].transpose(0, 1), y[each, around].T)
+    near = runs.at(x[each, around].transpose(0, 1), y[each, around].T, around.T)
     smooth = kernel(_KERNEL, latent)
     usual = median_parameters(smooth).expand(len(x), -1)  # few points, few parameters: a few steps from there will do
-    model = fit_surrogate(smooth, near.x, near.y, runs.rngs, previous=usual, priors=priors, noise=runs.noise)
+    model = fit_surrogate(smooth, near.x, near.y, runs.rngs, previous=usual, priors=priors, noise=near.noise)
     worth = acquisition(near, model)
     size = latent.typical_distance * torch.tensor(radii, dtype=x.dtype, device=x.device)
 
@@ -63,4 +65,4 @@ def search_near(
         return worth(z) - _PENALTY * (away / size - 1).clamp(min=0).square()
 
     starts = scattered(latent, x[each, best].expand(_STARTS, *x[:, 0].shape), size.expand(_STARTS, -1), runs.rngs)
-    return maximise(inside, latent, [starts], optimiser=optimiser, restarts=4)[0]
+    return maximise(inside, latent, [starts], optimiser=optimiser, restarts=4, limits=limits)[0]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 
+from nestbo.constraints import Constraints
 from nestbo.history import History
 from nestbo.manifolds import Manifold
-from nestbo.strategies.base import Runs, Strategy, Suggestion
+from nestbo.strategies.base import Strategy, Suggestion
+from nestbo.strategies.runs import Runs
 
 
 @dataclass(frozen=True, repr=False)
@@ -22,7 +25,16 @@ class RandomSearch(Strategy):
         return [cls()]
 
     def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[dict[str, Any]]]:
-        return torch.stack([space.random(rng=rng) for rng in runs.rngs]), [{} for _ in runs.rngs]
+        return runs.random(space), [{} for _ in runs.rngs]
 
-    def suggest(self, space: Manifold, history: History, n: int, rng: torch.Generator) -> list[Suggestion]:
-        return [Suggestion(space.random(rng=rng)) for _ in range(n)]
+    def suggest(
+        self,
+        space: Manifold,
+        history: History,
+        n: int,
+        rng: torch.Generator,
+        *,
+        constraints: Constraints | None = None,
+    ) -> list[Suggestion]:
+        draw = partial(space.random, rng=rng) if constraints is None else partial(constraints.random, rng)
+        return [Suggestion(draw()) for _ in range(n)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import torch
@@ -11,8 +11,8 @@ from torch import Tensor
 
 from nestbo.manifolds import Box, Manifold
 from nestbo.manifolds.base import check_size
-from nestbo.strategies.base import Runs
 from nestbo.strategies.coordinates import Chart, chart
+from nestbo.strategies.runs import Runs
 from nestbo.strategies.sections import InCoordinates, Section
 
 _NOTE = "embedding"  # a seed, from which the embedding is drawn
@@ -49,7 +49,7 @@ class REMBO(InCoordinates):
         x, notes = runs.x.new_empty(len(seeds), *space.point_shape), [{_NOTE: seed} for seed in seeds]
         for mine in dict.fromkeys(own):  # runs whose embeddings made the same evaluations go on together
             which = [run for run, other in enumerate(own) if other == mine]
-            part = _only(runs.take(which), list(mine))
+            part = runs.take(which).only(list(mine))
             if len(mine) < _FEWEST or asked < self.initial:
                 x[which] = self._anywhere(on, [seeds[run] for run in which], part)
                 continue
@@ -94,9 +94,3 @@ def embedding(size: int, latent_dim: int, seed: int) -> Tensor:
 def _own(notes: list[dict[str, Any]], seed: int) -> tuple[int, ...]:
     """Which evaluations were made in an embedding."""
     return tuple(k for k, note in enumerate(notes) if note.get(_NOTE) == seed)
-
-
-def _only(runs: Runs, which: list[int]) -> Runs:
-    """The same runs with some of their evaluations."""
-    notes = [[past[k] for k in which] for past in runs.notes]
-    return replace(runs, x=runs.x[:, which], y=runs.y[:, which], notes=notes, cache={})

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from nestbo.acquisition import ACQUISITIONS, search
+from nestbo.acquisition import ACQUISITIONS, constrained, improvement, search
 from nestbo.errors import ArgumentError
 from nestbo.kernels import kernel
 from nestbo.manifolds import Euclidean, Manifold
 from nestbo.manifolds.base import check_size
 from nestbo.optimise import Result, lbfgs
 from nestbo.optimise.slsqp import slsqp
-from nestbo.strategies.base import Runs, Strategy, check_choice, due
+from nestbo.strategies.base import Strategy, check_choice, due
 from nestbo.strategies.coordinates import COORDINATES, Chart, chart
+from nestbo.strategies.feasibility import constraint_models, constraint_notes, limits, log_chance
+from nestbo.strategies.runs import Runs
 from nestbo.surrogate import Surrogate, fit_surrogate, previous_parameters
 
 _MODEL = "model"  # in the notes
@@ -79,7 +81,7 @@ class InCoordinates(Strategy):
 
     def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[dict[str, Any]]]:
         if runs.y.shape[1] == 0 or runs.y.shape[1] + runs.pending.shape[1] < self.initial:
-            return torch.stack([space.random(rng=rng) for rng in runs.rngs]), [{} for _ in runs.rngs]
+            return runs.random(space), [{} for _ in runs.rngs]
         on = chart(space, self.coordinates)
         return self.search(on, self.section(on, runs), runs)
 
@@ -90,16 +92,23 @@ class InCoordinates(Strategy):
         surrogate = fit(inputs / unit, runs)
         pending = section.reduce(chart.coordinates(runs.pending)) / unit if runs.pending.shape[1] else None
         seed = runs.y.shape[1] + runs.pending.shape[1]  # one for all runs, so that a run alone sees the same samples
-        gain = ACQUISITIONS[self.acquisition](surrogate.gp, surrogate.gp.z.amin(-1), pending, seed)
+        rules = constraint_models(kernel("gaussian", chart.space), runs)
+        notes = constraint_notes(rules, [{_MODEL: note} for note in surrogate.notes])
+        if runs.noisy:
+            runs = replace(runs, posterior=surrogate.gp.moments(inputs / unit)[0])
+        gain = improvement(self.acquisition, surrogate.gp, pending, seed, noisy=runs.noisy, feasible=runs.feasible)
+        chance = log_chance(rules, section.domain, section.reach)
 
         def worth(z: Tensor) -> Tensor:
             x = section.reach(z.unflatten(-1, section.domain.point_shape))
             value: Tensor = gain(section.reduce(chart.coordinates(x)) / unit)
             return value
 
-        z = search(worth, section.domain, section.starts, runs.y, runs.rngs, optimiser=OPTIMISERS[self.optimiser])
+        within, optimiser = limits(runs.allowed, section.domain, section.reach), OPTIMISERS[self.optimiser]
+        value = constrained(worth, chance, runs.feasible)
+        z = search(value, section.domain, section.starts, runs.ranking, runs.rngs, optimiser=optimiser, limits=within)
         x = section.reach(z.unsqueeze(1)).squeeze(1)
-        return chart.space.project(x), [{_MODEL: note} for note in surrogate.notes]
+        return chart.space.project(x), notes
 
 
 def spread(inputs: Tensor) -> Tensor:

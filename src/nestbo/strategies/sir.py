@@ -12,8 +12,8 @@ from nestbo.errors import ArgumentError
 from nestbo.linalg import inverse_sqrtm, orthonormal
 from nestbo.manifolds import Box
 from nestbo.manifolds.base import check_size
-from nestbo.strategies.base import Runs
 from nestbo.strategies.coordinates import Chart
+from nestbo.strategies.runs import Runs
 from nestbo.strategies.sections import InCoordinates, Section
 
 DOMAINS = ("subspace", "space")

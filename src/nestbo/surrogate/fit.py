@@ -78,7 +78,7 @@ def fit_surrogate(
     outputs: Callable[[Tensor], Outputs] = Standardise.fit,
     priors: bool = True,
     previous: Tensor | None = None,
-    noise: float | None = None,
+    noise: float | Tensor | None = None,
     criterion: Criterion = negative_log_likelihood,
 ) -> Surrogate:
     """Fit length scales, noise, mean and scale to x (runs, n, *point), y (runs, n), n ≥ 1, one generator per run.
@@ -86,21 +86,21 @@ def fit_surrogate(
     With ``priors`` the fit is maximum a posteriori, else maximum likelihood, best of several starts: the prior's
     median and random ones; or a few steps from ``previous`` parameters (runs, scales + 1). It does not fail: where
     nothing finite was found, the prior's median stands in, shortened until the Gram matrix is positive definite, and
-    the note says so. ``noise`` is the variance of the noise in y, if it is known; a map of the outputs that is not
-    linear has no use for it.
+    the note says so. ``noise`` is the variance of the noise in y, if it is known, or that of each value (runs, n); a
+    map of the outputs that is not linear has no use for it.
     """
     transform, z, known = targets(kernel, y, outputs, noise)
-    box = parameter_box(kernel, known is not None)
+    box = parameter_box(kernel, bool(known))
     starts = _starts(kernel, box, rngs, previous)
-    seen, values = representative(x, z)
+    seen, values, *weights = representative(x, z, *known[1:])
     statistic = kernel.statistic(seen, seen)
 
     def loss(parameters: Tensor, statistic: Tensor, z: Tensor, *known: Tensor) -> Tensor:
         return criterion(kernel, parameters, statistic.unsqueeze(1), z.unsqueeze(1), priors, *known)
 
-    data = (statistic, values) if known is None else (statistic, values, known)
+    data = (statistic, values, *known[:1], *(each.unsqueeze(1) for each in weights))
     parameters, value = best_of(loss, box, starts, data, warm=previous is not None)
-    parameters = shortened(kernel, parameters, x)
+    parameters = shortened(kernel, parameters, x, known)
     gp = condition(kernel, x, z, parameters, priors, known)
     notes = tuple(
         note_of(p, v, values.shape[1], y.shape[1]) for p, v in zip(parameters.tolist(), value.tolist(), strict=True)
@@ -110,33 +110,42 @@ def fit_surrogate(
 
 def steepness(kernel: ManifoldKernel, x: Tensor, y: Tensor, rngs: list[torch.Generator], **options: Any) -> Tensor:
     """Whether the values of each run are clearly likelier after the logarithm than as they are, (runs,)."""
-    x, y = representative(x, y)
+    x, y, *_ = representative(x, y)
     fits = [fit_surrogate(kernel, x, y, rngs, outputs=map_.fit, **options) for map_ in (Standardise, Log)]
     plain, log = (fit.loss - fit.outputs.log_slope(y).sum(-1) for fit in fits)
     return (plain - log > _CLEARLY * y.shape[-1]) & (y.amax(-1) > y.amin(-1))
 
 
 def targets(
-    kernel: ManifoldKernel, y: Tensor, outputs: Callable[[Tensor], Outputs], noise: float | None
-) -> tuple[Outputs, Tensor, Tensor | None]:
-    """The map of the outputs, y in the model's units, and the variance of its noise there, if that is known."""
+    kernel: ManifoldKernel, y: Tensor, outputs: Callable[[Tensor], Outputs], noise: float | Tensor | None
+) -> tuple[Outputs, Tensor, tuple[Tensor, ...]]:
+    """The map of the outputs, y in the model's units, and what is known of its noise there.
+
+    That is nothing, the variance (runs, 1), or the mean variance and each one relative to it (runs, n).
+    """
     transform = outputs(y)
     known = None if noise is None else transform.noise(noise)
-    if known is not None:  # less than this is lost in the rounding of the Gram matrix anyway
-        known = known.clamp(100 * max(_NOISE[0], kernel.tolerance), _MOST_NOISE)
-    return transform, transform.forward(y), known
+    if known is None:
+        return transform, transform.forward(y), ()
+    # Less than this is lost in the rounding of the Gram matrix anyway.
+    known = known.clamp(100 * max(_NOISE[0], kernel.tolerance), _MOST_NOISE)
+    mean = known.mean(-1, keepdim=True)
+    return transform, transform.forward(y), (mean, known / mean) if isinstance(noise, Tensor) else (known,)
 
 
-def representative(x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
-    """The points and values that a fit looks at: all, or of very many the best and an even choice of the others."""
+def representative(x: Tensor, z: Tensor, *more: Tensor) -> tuple[Tensor, ...]:
+    """What a fit looks at: all points and values, or of very many the best and an even choice of the others.
+
+    ``more`` are other numbers of each, (runs, n).
+    """
     if z.shape[1] <= _FIT_POINTS:
-        return x, z
+        return x, z, *more
     order = z.argsort(-1)
     half = _FIT_POINTS // 2
     spread = torch.linspace(half, z.shape[1] - 1, _FIT_POINTS - half, device=z.device).long()
     which = torch.cat([order[:, :half], order[:, spread]], 1)
     runs = torch.arange(len(z), device=z.device).unsqueeze(-1)
-    return x[runs, which], z[runs, which]
+    return tuple(part[runs, which] for part in (x, z, *more))
 
 
 def best_of(
@@ -190,10 +199,10 @@ def _starts(kernel: ManifoldKernel, box: Box, rngs: list[torch.Generator], previ
     return box.project(torch.cat([median.expand(len(rngs), 1, size), median + draws], 1))
 
 
-def shortened(kernel: ManifoldKernel, parameters: Tensor, x: Tensor) -> Tensor:
+def shortened(kernel: ManifoldKernel, parameters: Tensor, x: Tensor, known: tuple[Tensor, ...]) -> Tensor:
     """Halve the length scales of those runs whose Gram matrix is not positive definite until it is."""
     least, statistic = kernel.lengthscale_bounds[0].log().to(parameters), kernel.statistic(x, x)
-    while (broken := torch.linalg.cholesky_ex(noisy_gram(kernel, parameters, statistic)).info != 0).any():
+    while (broken := torch.linalg.cholesky_ex(noisy_gram(kernel, parameters, statistic, *known[1:])).info != 0).any():
         shorter = torch.maximum(parameters[..., :-1] - math.log(2), least)
         if (shorter == parameters[..., :-1])[broken].all():
             break
@@ -203,12 +212,12 @@ def shortened(kernel: ManifoldKernel, parameters: Tensor, x: Tensor) -> Tensor:
 
 
 def condition(
-    kernel: ManifoldKernel, x: Tensor, z: Tensor, parameters: Tensor, priors: bool, known: Tensor | None
+    kernel: ManifoldKernel, x: Tensor, z: Tensor, parameters: Tensor, priors: bool, known: tuple[Tensor, ...]
 ) -> GP:
     """The process with these parameters, given the data."""
     lengthscale, noise = parameters[..., :-1].exp(), parameters[..., -1].exp()
-    root = gram_root(kernel, x, lengthscale, noise)
+    root = gram_root(kernel, x, lengthscale, noise, *known[1:])
     mean, residual = best_mean(root, z)
     best = best_scale(residual.square().sum(-1), *scale_prior(z, priors))
-    scale = best if known is None else known.squeeze(-1) / noise
+    scale = known[0].squeeze(-1) / noise if known else best
     return GP(kernel, x, z, lengthscale, mean, scale, noise, root)

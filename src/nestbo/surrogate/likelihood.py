@@ -22,12 +22,14 @@ def negative_log_likelihood(
     z: Tensor,
     priors: bool,
     noise: Tensor | None = None,
+    weights: Tensor | None = None,
 ) -> Tensor:
     """−log p(z | parameters) (…), less the log priors if wanted, at the best mean and scale, up to a constant.
 
-    Where the variance of the ``noise`` is known, (runs, 1), it and the relative noise give the scale.
+    Where the variance of the ``noise`` is known, (runs, 1), it and the relative noise give the scale; ``weights``
+    (runs, 1, n) say how much more or less noisy each observation is than that.
     """
-    gram = noisy_gram(kernel, parameters, statistic)
+    gram = noisy_gram(kernel, parameters, statistic, weights)
     half_log_determinant, square = _Whitened.apply(gram, z.expand(gram.shape[:-1]))  # type: ignore[no-untyped-call]
     weight, rate = scale_prior(z, priors)
     loss = half_log_determinant + _at_scale(square, weight, rate, parameters, noise)
@@ -56,9 +58,10 @@ def leave_one_out(
     z: Tensor,
     priors: bool,
     noise: Tensor | None = None,
+    weights: Tensor | None = None,
 ) -> Tensor:
     """−Σ log p(z_i | the others) at the best mean and scale, less the log priors: what predicts, not what explains."""
-    root, failed = torch.linalg.cholesky_ex(noisy_gram(kernel, parameters, statistic))
+    root, failed = torch.linalg.cholesky_ex(noisy_gram(kernel, parameters, statistic, weights))
     root = torch.where((failed != 0)[..., None, None], torch.nan, root)
     inverse = torch.cholesky_inverse(root)
     both = inverse @ torch.stack([z, torch.ones_like(z)], -1).expand(*inverse.shape[:-1], 2)
@@ -74,10 +77,11 @@ Criterion = Callable[..., Tensor]
 CRITERIA: dict[str, Criterion] = {"likelihood": negative_log_likelihood, "leave-one-out": leave_one_out}
 
 
-def noisy_gram(kernel: ManifoldKernel, parameters: Tensor, statistic: Tensor) -> Tensor:
+def noisy_gram(kernel: ManifoldKernel, parameters: Tensor, statistic: Tensor, weights: Tensor | None = None) -> Tensor:
     """Correlations with relative noise on the diagonal, (…, n, n), at parameters (…, scales + 1)."""
     gram = kernel.correlate(statistic, parameters[..., :-1].exp()[..., None, None, :])
-    return gram + torch.diag_embed(parameters[..., -1:].exp().expand(gram.shape[:-1]))
+    noise = parameters[..., -1:].exp() if weights is None else parameters[..., -1:].exp() * weights
+    return gram + torch.diag_embed(noise.expand(gram.shape[:-1]))
 
 
 class _Whitened(torch.autograd.Function):

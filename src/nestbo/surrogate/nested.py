@@ -42,7 +42,7 @@ def fit_nested(
     previous: list[dict[str, Any]] | None = None,
     fresh: bool = False,
     guess: Tensor | None = None,
-    noise: float | None = None,
+    noise: float | Tensor | None = None,
     criterion: Criterion = negative_log_likelihood,
 ) -> Surrogate:
     """Fit basis, length scales, noise, mean and scale to x (runs, n, *point), y (runs, n), one generator per run.
@@ -52,7 +52,7 @@ def fit_nested(
     starts: it and a perturbation of it, or else random subspaces, and a ``guess``. ``criterion`` is what is minimised.
     """
     transform, z, known = targets(kernel, y, outputs, noise)
-    box = parameter_box(kernel, known is not None)
+    box = parameter_box(kernel, bool(known))
     both = Product(nesting.bases, Euclidean(box.dim))  # the bounds are a penalty: cheaper than following them
     starts = _starts(nesting, kernel, both, rngs, previous, guess)
     starts = starts[:, :1] if previous is not None and not fresh else starts
@@ -64,14 +64,14 @@ def fit_nested(
         loss = criterion(kernel, parameters, kernel.statistic(latent, latent), z.unsqueeze(1), priors, *known)
         return loss + _PENALTY * (wanted - parameters).square().sum(-1)
 
-    seen, values = representative(nesting.prepare(x), z)
-    data = (seen, values) if known is None else (seen, values, known)
+    seen, values, *weights = representative(nesting.prepare(x), z, *known[1:])
+    data = (seen, values, *known[:1], *(each.unsqueeze(1) for each in weights))
     point, value = best_of(loss, both, starts, data, warm=previous is not None and not fresh)
     basis, parameters = both.split(point)
     parameters = box.project(parameters)
     mapping = nesting.at(basis)
     latent = mapping.project(x)
-    parameters = shortened(kernel, parameters, latent)
+    parameters = shortened(kernel, parameters, latent, known)
     notes = tuple(
         note_of(p, v, values.shape[1], y.shape[1]) | {"basis": b}
         for p, v, b in zip(parameters.tolist(), value.tolist(), basis.tolist(), strict=True)

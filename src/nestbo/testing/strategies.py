@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from nestbo.constraints import Constraints
 from nestbo.history import History, Trial
 from nestbo.linalg import norm
 from nestbo.manifolds import Manifold
@@ -118,6 +119,27 @@ def _runs(x: Tensor, y: Tensor, pending: Tensor, which: range | list[int]) -> Ru
     return Runs(x[keep], y[keep], pending[keep], [_seeded(k) for k in keep], [[{}] * x.shape[1] for _ in keep])
 
 
+def known_constraints_are_respected(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
+    """Every suggestion is allowed, first ones and later ones, whether torch differentiates the constraint or not."""
+    least = space.embed(space.random(200, rng=rng))[:, 0].quantile(0.7).item()
+    smooth = Constraints.of(lambda x: space.embed(x)[0] - least, space)
+    rough = Constraints.of(lambda x: float(space.embed(x)[0]) - least, space)
+    for case, history, constraints in (("a history", _evaluated(space, rng), smooth), ("nothing", History(), rough)):
+        suggestions = method.suggest(space, history, 2, rng, constraints=constraints)
+        _check(method, space, suggestions, 2, case)
+        for suggestion in suggestions:
+            require(constraints.allows(suggestion.x), f"{method}, from {case}: a suggestion violates the constraint")
+
+
+def observed_constraints_and_noise_are_survived(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
+    """Evaluations that were told with two constraints and the variance of their noise lead to a suggestion."""
+    trials = [
+        replace(trial, notes={"constraints": [trial.index - 3.0, 1.0], "noise": 0.1 + trial.index})
+        for trial in _evaluated(space, rng)
+    ]
+    _check(method, space, method.suggest(space, History(tuple(trials)), 1, rng), 1, "constraints and noise")
+
+
 def specification_round_trips(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
     """The text form of a registered strategy gives the same strategy back."""
     text = method.specification
@@ -130,5 +152,7 @@ STRATEGY_LAWS: tuple[Callable[[Strategy, Manifold, torch.Generator], None], ...]
     odd_data_are_survived,
     a_resumed_run_is_the_straight_run,
     a_batch_of_runs_is_its_single_runs,
+    known_constraints_are_respected,
+    observed_constraints_and_noise_are_survived,
     specification_round_trips,
 )
