@@ -49,7 +49,7 @@ def study(space, values=VALUES, strategy=None, direction="minimize"):
         if value is not None:
             made.add(x, value)
         else:
-            made._store.add(x, 0.0)
+            made._store.add(x, 0.0, {})
             made._store._connection.execute(
                 "UPDATE trials SET status = 'failed', value = NULL WHERE number = (SELECT max(number) FROM trials)"
             )
@@ -466,3 +466,17 @@ def test_the_best_point_of_every_space_has_a_picture(space):
     made = plots.draw(study(space, (1.0, 0.5)), "best")
     made.savefig(io.BytesIO(), format="png")
     assert len(made.axes) >= 1
+
+
+def test_what_violates_a_constraint_is_not_the_best():
+    made = nb.Study(nb.Sphere(2), nb.GaBO())
+    points = nb.Study(nb.Sphere(2), nb.RandomSearch(), seed=3)
+    for value, constraint in ((3.0, 1.0), (1.0, -1.0), (2.0, 0.5), (0.5, -0.1)):
+        made.add(points.ask().x, value, constraints=constraint)
+    figure = plots.draw(made, "convergence")
+    np.testing.assert_array_equal(dots(figure, "infeasible"), [[2, 1.0], [4, 0.5]])
+    np.testing.assert_array_equal(dots(figure, "best:"), [[3, 2.0]])
+    numbers = plots.summarise(made)
+    assert numbers["best"]["index"] == 2
+    assert numbers["best_so_far"] == [3.0, 3.0, 2.0, 2.0]
+    assert "2 infeasible" in View(made).title

@@ -496,3 +496,32 @@ def test_files_of_the_page_are_shipped():
 )
 def test_durations_are_said_in_the_units_that_people_use(seconds, said):
     assert _duration(seconds) == said
+
+
+@pytest.fixture
+def constrained():
+    study = nb.Study(nb.Sphere(2), nb.GaBO(), noise="infer")
+    points = nb.Study(nb.Sphere(2), nb.RandomSearch(), seed=3)
+    for value, constraint in ((3.0, 1.0), (1.0, -1.0), (2.0, 0.5), (2.001, 0.5), (0.5, -0.1)):
+        study.add(points.ask().x, value, constraints=constraint)
+    return study
+
+
+def test_constraints_are_told(constrained):
+    reader = read(constrained)
+    assert "Infeasible2" in reader.text
+    assert "Trial 2 has the best value, 2, of those that satisfy the constraints." in reader.text
+
+
+def test_constraints_are_in_the_table(chromium, constrained, tmp_path):
+    shown(chromium, page(constrained), tmp_path)
+    assert column(chromium, 1) == ["told", "infeasible", "told", "told", "infeasible"]
+    assert column(chromium, 3) == ["1", "−1", "0.5", "0.5", "−0.1"]
+
+
+def test_a_study_in_which_nothing_is_allowed():
+    study = nb.Study(nb.Sphere(2), nb.RandomSearch())
+    study.tell(study.ask(), 1.0, constraints=-1.0)
+    reader = read(study)
+    assert "No evaluation satisfies the constraints so far." in reader.text
+    assert sections(reader) == ["trials", "settings"]

@@ -8,8 +8,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from nestbo.plots.style import BEST, BLUE, EVALUATED, FAILED, figure, legend, number, value_axis, words
+from nestbo.plots.style import BEST, BLUE, EVALUATED, FAILED, HOLLOW, figure, legend, number, value_axis, words
 from nestbo.plots.view import Array, Study, View
+
+ALLOWED: dict[str, Any] = {**EVALUATED, "color": "#7FB7D9"}
 
 
 def convergence(study: Study) -> Figure:
@@ -18,12 +20,15 @@ def convergence(study: Study) -> Figure:
     if not view.told:
         return words(view.title, view.nothing)
     made, best = figure(view.title), view.best
-    axes = made.add_subplot()
+    axes: Any = made.add_subplot()
     place = view.places
-    axes.scatter([place[t.index] for t in view.told], view.values, color="#7FB7D9", label="value", **EVALUATED)
+    groups = (([t for t in view.told if t.feasible], "value", ALLOWED), (view.infeasible, "infeasible", HOLLOW))
+    for trials, label, marks in groups:
+        if trials:
+            axes.scatter([place[t.index] for t in trials], [t.value for t in trials], label=label, **marks)
     curve = np.array([np.nan if value is None else value for value in view.best_so_far])
     axes.step(range(1, len(curve) + 1), curve, where="post", color=BLUE, linewidth=2, label="best so far")
-    axes.scatter([place[best.index]], [curve[-1]], label=f"best: {number(best.value)}", **BEST)
+    axes.scatter([place[best.index]], [best.value], label=f"best: {number(best.value)}", **BEST)
     if view.failed:
         at = [place[trial.index] for trial in view.failed]
         lines = axes.get_xaxis_transform()

@@ -20,7 +20,7 @@ def summarise(study: Study) -> dict[str, Any]:
     is None without a model or with fewer than three values; ``arms`` is empty unless several compete.
     """
     view = View(study)
-    best = view.best if view.told else None
+    best = view.history.best
     return {
         "space": study.space.specification,
         "strategy": study.strategy.specification,

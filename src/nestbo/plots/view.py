@@ -57,15 +57,22 @@ class View:
 
     @property
     def best(self) -> Trial:
-        """The told trial with the best value; there must be one."""
-        return self.told[int(np.argmin(self.sign * self.values))]
+        """The told trial with the best value, of those that violate no constraint, if there are any."""
+        allowed = [trial for trial in self.told if trial.feasible] or self.told
+        values = np.array([trial.value for trial in allowed], dtype=float)
+        return allowed[int(np.argmin(self.sign * values))]
+
+    @property
+    def infeasible(self) -> list[Trial]:
+        """The told trials that violate a constraint."""
+        return [trial for trial in self.told if not trial.feasible]
 
     @property
     def best_so_far(self) -> list[float | None]:
-        """For each finished trial the best value up to it; None before the first."""
+        """For each finished trial the best value up to it that violates no constraint; None before the first."""
         curve: list[float | None] = []
         for trial in self.finished:
-            known = [value for value in (trial.value, *curve[-1:]) if value is not None]
+            known = [value for value in (trial.value if trial.feasible else None, *curve[-1:]) if value is not None]
             curve.append(min(known, key=lambda value: self.sign * value) if known else None)
         return curve
 
@@ -110,6 +117,7 @@ class View:
         """Which study this is, in one line."""
         counts = [f"{len(self.finished)} evaluation{'s' * (len(self.finished) != 1)}"]
         counts += [f"{len(self.failed)} failed"] * bool(self.failed)
+        counts += [f"{len(self.infeasible)} infeasible"] * bool(self.infeasible)
         counts += [f"{len(self.history.pending)} pending"] * bool(self.history.pending)
         return f"{self.study.strategy} on {self.where}: {', '.join(counts)}"
 

@@ -21,6 +21,7 @@ from nestbo.study import Study
 
 _HEAVY = 200_000  # bytes of a drawing; a heavier one becomes a picture of dots
 _SETTINGS = {"svg.hashsalt": "nestbo"}  # the same study gives the same page
+_STATUS = {"asked": "pending", "told": "told", "failed": "failed"}
 _PACKAGES = ("nestbo", "torch", "gpytorch", "botorch", "numpy", "scipy", "matplotlib", "jinja2")
 
 
@@ -63,6 +64,9 @@ def _about(study: Study, now: Snapshot, name: str, facts: Mapping[str, Any]) -> 
         "counts": dict.fromkeys(("told", "failed", "asked"), 0) | Counter(t.status for t in now.history),
         "best": now.history.best,
         "best_json": None if now.history.best is None else json.dumps(now.history.best.x.tolist()),
+        "recommended": _attempt(now.recommended)[0],
+        "infeasible": sum(trial.status == "told" and not trial.feasible for trial in now.history),
+        "constrained": any(trial.constraints for trial in now.history),
         "stale": _stale(now),
         "times": _times(now),
         "leave_one_out": None if numbers is None else numbers["leave_one_out"],
@@ -169,6 +173,8 @@ def _row(trial: Trial, now: Snapshot) -> dict[str, Any]:
         "told": told,
         "date": "" if told is None else _date(told),
         "seconds": _seconds(trial, now),
+        "status": _STATUS[trial.status] if trial.feasible or trial.status != "told" else "infeasible",
+        "constraints": ", ".join(_number(c) for c in trial.constraints or ()),
         "failed": str(trial.notes.get("failed")) if trial.status == "failed" else None,
         "short": ", ".join(numbers[:4]) + (", …" if len(numbers) > 4 else ""),
         "whole": ", ".join(numbers) if len(numbers) > 4 else None,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from nestbo.history import Trial
 from nestbo.study import Study
 
 
@@ -24,6 +25,11 @@ class Snapshot:
     @cached_property
     def _standings(self) -> Sequence[Any]:
         return self._study.standings()
+
+    def recommended(self) -> Trial | None:
+        """The trial to rely on, where it is another one than the best."""
+        found, best = self._study.recommend(), self.history.best
+        return None if found is None or best is None or found.index == best.index else found
 
     def models(self) -> Mapping[str, Any]:
         """The surrogates by name, the leading one first."""
