@@ -11,7 +11,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.autograd.functional import hessian, jacobian
 
 from nestbo import linalg
-from nestbo.linalg import EXP, INVERSE_SQRT, LOG, LOG1P, SQRT
+from nestbo.linalg import EXP, INVERSE_SQRT, LOG, LOG1P, SQRT, symmetric
 
 DTYPES = [torch.float64, torch.float32]
 both_precisions = pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -459,3 +459,9 @@ def test_sum_of_squared_logs_is_that_of_the_matrix_logarithm(a):
     assert torch.allclose(fast(a), slow(a), atol=1e-14)
     hessians = [torch.autograd.functional.hessian(f, a) for f in (fast, slow)]
     assert torch.allclose(*hessians, atol=1e-12)
+
+
+def test_eigenvalues_in_parts_are_those_of_the_whole(rng):
+    a = linalg.sym(torch.randn(2, 5, 3, 3, generator=rng, dtype=torch.float64))
+    for found, whole in zip(symmetric._eigh_in_parts(a, 3), torch.linalg.eigh(a), strict=True):
+        torch.testing.assert_close(found, whole)

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+_EIGH_BATCH = 2**11
+
 
 def sym(a: Tensor) -> Tensor:
     """The symmetric part."""
@@ -22,8 +24,19 @@ def eigh(a: Tensor) -> tuple[Tensor, Tensor]:
     """Eigenvalues and vectors of symmetric matrices; one that is not finite gives NaN and leaves the others alone."""
     finite = a.isfinite().all(-1).all(-1)[..., None, None]
     eye = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device)
-    values, vectors = torch.linalg.eigh(torch.where(finite, a, eye))
+    values, vectors = _eigh(torch.where(finite, a, eye))
     return torch.where(finite[..., 0], values, torch.nan), vectors
+
+
+def _eigh(a: Tensor) -> tuple[Tensor, Tensor]:
+    """On a GPU in parts: its solver wanted gigabytes of workspace for thousands of small matrices."""
+    return _eigh_in_parts(a, _EIGH_BATCH) if a.is_cuda and a.ndim > 2 else tuple(torch.linalg.eigh(a))
+
+
+def _eigh_in_parts(a: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    parts = [torch.linalg.eigh(part) for part in a.flatten(0, -3).split(count)]
+    values, vectors = (torch.cat(found) for found in zip(*parts, strict=True))
+    return values.reshape(a.shape[:-1]), vectors.reshape(a.shape)
 
 
 def spectral(values: Tensor, vectors: Tensor) -> Tensor:
