@@ -515,3 +515,87 @@ def test_the_tutorial_runs(tmp_path):
         simple = command.startswith("nestbo ") and not {">", "||"} & set(command.split())
         printed = invoke(*shlex.split(command)[1:]).output if simple else shell(command, tmp_path)
         assert words(printed) == words(output), command
+
+
+CONSTRAINTS = """
+def allowed(x):
+    return x[0] - 0.5
+
+def observed(x):
+    import nestbo
+    return nestbo.Observation(x[2], [x[0], 1.0], 0.01)
+"""
+
+
+def test_known_constraints_by_hand_and_in_a_run():
+    Path("c.py").write_text(CONSTRAINTS)
+    invoke("new", "s.db", "--space", "sphere:2", "--strategy", "randomsearch", "--constraints", "c.py:allowed")
+    assert "--constraints" in invoke("ask", "s.db", code=2).stderr
+    asked = [
+        json.loads(line)
+        for line in invoke("ask", "s.db", "-n", 5, "--constraints", "c.py:allowed").stdout.split("\n")[:-1]
+    ]
+    assert all(trial["x"][0] >= 0.5 for trial in asked)
+    invoke("tell", "s.db", 0, 1.5)
+    assert "c.py:allowed" in invoke("show", "s.db").stdout
+    budget = ("--budget", 6, "--strategy", "randomsearch", "-q")
+    invoke("run", "f.py:height", "--space", "sphere:2", "--store", "r.db", "--constraints", "c.py:allowed", *budget)
+    invoke("resume", "r.db", "--budget", 8, "-q")
+    assert all(trial.x[0] >= 0.5 for trial in nb.Study.load("r.db").history)
+    assert len(nb.Study.load("r.db").history) == 8
+
+
+def test_observed_constraints_and_noise():
+    invoke("new", "s.db", "--space", "sphere:2", "--strategy", "randomsearch")
+    invoke("ask", "s.db", "-n", 4)
+    invoke("tell", "s.db", 0, 1.5, "--constraints", "-0.5,2", "--noise", 0.1)
+    invoke("tell", "s.db", "--json", '{"index": 1, "value": 2.5, "constraints": [0, 1]}')
+    invoke("add", "s.db", "--x", "[0, 0, 1]", "--value", 3, "--constraints", "1,1", "--noise", "0.2")
+    assert [t.constraints for t in nb.Study.load("s.db").history if t.constraints] == [(-0.5, 2), (0, 1), (1, 1)]
+    assert [t.noise for t in nb.Study.load("s.db").history] == [0.1, None, None, None, 0.2]
+    best = json.loads(invoke("best", "s.db", "--json").stdout)
+    assert best["index"] == 1
+    assert best["recommended"]["index"] in (1, 4)
+    assert "recommended" in invoke("best", "s.db").stdout
+    shown = invoke("show", "s.db").stdout
+    assert "told, infeasible" in shown
+    assert "recommended" in shown
+    rows = list(csv.DictReader(io.StringIO(invoke("export", "s.db").stdout)))
+    assert [(row["constraint0"], row["constraint1"]) for row in rows][:3] == [("-0.5", "2.0"), ("0.0", "1.0"), ("", "")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("tell", "s.db", 1, 1.0), "2 constraints each"),
+        (("tell", "s.db", 1, 1.0, "--constraints", "1;2"), "number"),
+        (("tell", "s.db", 1, 1.0, "--constraints", "1,2", "--noise", "-1"), "positive"),
+        (
+            ("tell", "s.db", "--json", '[{"index": 1, "value": 1, "constraints": [1, 2]}, {"index": 2, "value": 1}]'),
+            "same",
+        ),
+        (("tell", "s.db", "--json", '{"index": 1, "value": 1, "constraints": {}}'), "constraints are numbers"),
+        (("tell", "s.db", "--json", '{"index": 1, "value": 1, "noise": "much"}'), "positive"),
+        (("add", "s.db", "--x", "[0, 0, 1]", "--value", "1"), "2 constraints each"),
+        (("new", "t.db", "--space", "sphere:2", "--noise", "much"), "number"),
+        (("new", "t.db", "--space", "sphere:2", "--noise", "-1"), "infer"),
+        (("new", "t.db", "--space", "sphere:2", "--constraints", "f.py:constant"), "constant"),
+        (("ask", "s.db", "--constraints", "f.py:height"), "constraints"),
+    ],
+)
+def test_mistakes_with_constraints_and_noise_change_nothing(arguments, words):
+    invoke("new", "s.db", "--space", "sphere:2", "--strategy", "randomsearch")
+    invoke("ask", "s.db", "-n", 4)
+    invoke("tell", "s.db", 0, 1.5, "--constraints", "1,2")
+    before = nb.Study.load("s.db").history
+    assert words in invoke(*arguments, code=2).stderr
+    assert [t.status for t in nb.Study.load("s.db").history] == [t.status for t in before]
+
+
+def test_noise_to_infer_and_an_objective_that_observes_more():
+    Path("c.py").write_text(CONSTRAINTS)
+    options = ("--space", "sphere:2", "--strategy", "randomsearch", "--noise", "infer", "--budget", 8, "-q", "--json")
+    best = json.loads(invoke("run", "c.py:observed", *options, "--store", "s.db").stdout)
+    assert "recommended" in best
+    assert best["x"][0] >= 0
+    assert all(trial.noise == 0.01 for trial in nb.Study.load("s.db").history)

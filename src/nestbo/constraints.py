@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nestbo.errors import ArgumentError, ConstraintError
+from nestbo.errors import ConstraintError
 from nestbo.manifolds import Manifold
 from nestbo.optimise import lbfgs
 
@@ -43,7 +43,7 @@ class Constraints:
     def of(cls, function: Any, space: Manifold) -> Constraints:
         """The constraints that a user's function expresses, tried on a few points of the space."""
         if not callable(function):
-            raise ArgumentError(f"constraints is a function of a point, ≥ 0 where it is allowed, got {function!r}.")
+            raise ConstraintError(f"constraints is a function of a point, ≥ 0 where it is allowed, got {function!r}.")
         points = space.random(3, rng=torch.Generator().manual_seed(0))
         tried = cls(function, space, len(_called(function, points[0])))
         found = tried(points)
@@ -54,7 +54,7 @@ class Constraints:
         """c(x) at one point, (m,)."""
         values = _called(self.function, x if self.smooth else x.detach().clone())
         if len(values) != self.count:
-            raise ArgumentError(f"constraints gave {self.count} numbers at one point and {len(values)} at another.")
+            raise ConstraintError(f"constraints gave {self.count} numbers at one point and {len(values)} at another.")
         return values
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -166,7 +166,7 @@ def _called(function: Callable[[Any], Any], x: Tensor) -> Tensor:
     try:
         found = function(x)
     except Exception as error:
-        raise ArgumentError(
+        raise ConstraintError(
             f"constraints takes one point, of shape {tuple(x.shape)}, and raised {type(error).__name__}: {error}."
         ) from error
     return _vector(found)
@@ -181,7 +181,7 @@ def _vector(found: Any) -> Tensor:
     except (TypeError, ValueError, RuntimeError):
         values = torch.empty(0)
     if values.dtype == torch.bool or values.is_complex() or values.numel() == 0:
-        raise ArgumentError(f"constraints gives a number, or several, ≥ 0 where a point is allowed, got {found!r}.")
+        raise ConstraintError(f"constraints gives a number, or several, ≥ 0 where a point is allowed, got {found!r}.")
     return values.double().reshape(-1)
 
 

@@ -34,4 +34,4 @@ class ObjectiveError(NestboError):
 
 
 class ConstraintError(ArgumentError):
-    """No point was found that satisfies the constraints, or they are not those of the study."""
+    """Constraints are no function of a point, are not those of the study, or no point was found that satisfies them."""

@@ -113,6 +113,11 @@ class History(Sequence[Trial]):
         return choose(told, key=lambda trial: _number(trial.value)) if told else None
 
     @property
+    def noisy(self) -> bool:
+        """Whether values are not to be taken as exact."""
+        return self.noise is not None or any(trial.noise is not None for trial in self)
+
+    @property
     def points(self) -> Tensor:
         """Points (n, *point) of all trials here; there must be one."""
         return torch.stack([trial.x for trial in self])

@@ -72,13 +72,13 @@ class Study:
             "seed": seed,
             "direction": direction,
             "noise": self.noise,
-            "constraints": None if constraints is None else True,
+            "constraints": constraints is not None,
         }
         if self._store.empty:
             self._store.create(wanted)
         stored = self._store.settings()
         self._constrained = bool(stored.get("constraints"))
-        _check_same(wanted | ({} if constraints else {"constraints": stored.get("constraints")}), stored, store)
+        _check_same(wanted | {"constraints": self._constrained}, stored, store)
         # What will not change any more: the first trials of all, and later ones by their index.
         self._settled: tuple[tuple[Trial, ...], dict[int, Trial]] = (), {}
         self._check_constraints()
@@ -87,6 +87,8 @@ class Study:
         """Refuse constraints that points asked under them violate: they must be others."""
         if self.constraints is None:
             return
+        if not self._constrained:
+            raise ConstraintError("This study was begun without constraints, got some. Begin another one with them.")
         for trial in self._read():
             if "violation" not in trial.notes and self.constraints.slack(trial.x.unsqueeze(0)) < -_ROUNDING:
                 raise ConstraintError(
@@ -171,7 +173,7 @@ class Study:
         """The told trial to rely on: where values are noisy, that with the best posterior mean; else the best."""
         history = self._read()
         told = [trial for trial in history if trial.status == "told" and trial.feasible]
-        if not told or (history.noise is None and history.variances is None):
+        if not told or not history.noisy:
             return self.best
         models = self.models() or GaBO().models(self.space, self._runs())
         model = models.get("full", next(iter(models.values())))
@@ -181,6 +183,8 @@ class Study:
 
     def add(self, x: Any, value: Any, *, constraints: Any = None, noise: float | None = None) -> Trial:
         """An observation made elsewhere, with what ``tell`` takes; it may violate constraints known in advance."""
+        if isinstance(value, Observation):
+            value, constraints, noise = value.value, value.constraints, value.noise
         x = self.space.check(x).double()
         if x.shape != self.space.point_shape:
             raise ArgumentError(f"add takes one point, of shape {self.space.point_shape}, got {tuple(x.shape)}.")
@@ -224,7 +228,8 @@ class Study:
     def _ask(self, n: int, running: bool) -> list[Trial]:
         if self._constrained and self.constraints is None:
             raise ConstraintError(
-                "This study has constraints, which its file does not keep. Give them: Study.load(path, constraints=…)."
+                "This study has constraints, which its file does not keep. Give them: Study.load(path, constraints=…), "
+                "or --constraints on the command line."
             )
         indices = self._store.reserve(n)
         try:
@@ -416,7 +421,8 @@ def _check_path(path: Any, needed: bool = False) -> None:
 def _check_same(wanted: dict[str, Any], stored: dict[str, Any], path: Any) -> None:
     """Refuse to continue a study with other settings than it was begun with."""
     for name, value in wanted.items():
-        if stored.get(name) != value:
+        found = bool(stored.get(name)) if isinstance(value, bool) else stored.get(name)
+        if found != value:
             raise ArgumentError(
-                f"{path} holds a study with {name} {stored.get(name)!r}, got {value!r}. Study.load(path) continues it."
+                f"{path} holds a study with {name} {found!r}, got {value!r}. Study.load(path) continues it."
             )

@@ -81,11 +81,11 @@ def put(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
 
 
-def opened(path: str) -> Study:
+def opened(path: str, constraints: Callable[[Any], Any] | None = None) -> Study:
     """The study in a file."""
     if not os.path.exists(path):
         raise ArgumentError(f"There is no study at {path}. Check the path, or begin one with nestbo new or nestbo run.")
-    return Study.load(path)
+    return Study.load(path, constraints=constraints)
 
 
 def first_line(thing: Any) -> str:

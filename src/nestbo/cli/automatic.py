@@ -8,8 +8,8 @@ import typer
 
 from nestbo.cli import objective
 from nestbo.cli.app import Json, Store, app, opened, put, say
-from nestbo.cli.beginning import Method, Noise, Seed, Space, Way, begun
-from nestbo.cli.records import brief, described, remember, settings
+from nestbo.cli.beginning import Allowed, Method, Noise, Seed, Space, Way, begun, under
+from nestbo.cli.records import brief, described, recommendation, remember, settings
 from nestbo.errors import ArgumentError, NestboError
 from nestbo.manifolds import Manifold
 from nestbo.manifolds import space as manifold
@@ -32,6 +32,7 @@ def run(
     seed: Seed = 0,
     direction: Way = "minimize",
     noise: Noise = None,
+    constraints: Allowed = None,
     numpy: Numpy = False,
     quiet: Quiet = False,
     json: Json = False,
@@ -42,7 +43,7 @@ def run(
     Ctrl-C keeps everything told, and nestbo resume STORE goes on.
     """
     f = _objective(what, manifold(space), numpy)
-    with begun(store, space, strategy, seed=seed, direction=direction, noise=noise) as study:
+    with begun(store, space, strategy, seed=seed, direction=direction, noise=noise, constraints=constraints) as study:
         if store is not None:
             remember(store, objective=objective.anchored(what, store), budget=budget, numpy=numpy)
         _evaluate(study, f, budget, numpy=numpy, quiet=quiet, json=json)
@@ -53,17 +54,18 @@ def resume(
     store: Store,
     what: Annotated[str | None, typer.Argument(metavar="[OBJECTIVE]", help=FUNCTION)] = None,
     budget: Annotated[int | None, typer.Option(min=1, help="Evaluations in all, those done included.")] = None,
+    constraints: Allowed = None,
     numpy: Numpy = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Go on with a study as if it had never stopped.
 
-    The objective and the budget are those that the store remembers, unless given here. A trial that was asked by a
-    process now gone, also by nestbo ask, is evaluated first. This runs the Python file that the store names; nestbo
-    show tells which, without running it.
+    The objective, the budget and the constraints are those that the store remembers, unless given here. A trial that
+    was asked by a process now gone, also by nestbo ask, is evaluated first. This runs the Python files that the store
+    names; nestbo show tells which, without running them.
     """
-    with opened(store) as study:
+    with under(store, constraints or _constraints(store)) as study:
         known = settings(store)
         numpy = numpy or (what is None and bool(known.get("numpy")))
         what = what or _remembered(known.get("objective"), store)
@@ -75,6 +77,13 @@ def resume(
             say(f"Going on with {what}, {budget} evaluations in all.")
         remember(store, objective=objective.anchored(what, store), budget=budget, numpy=numpy)
         _evaluate(study, f, budget, numpy=numpy, quiet=quiet, json=json)
+
+
+def _constraints(store: str) -> str | None:
+    """Those that a store remembers."""
+    with opened(store):
+        text = settings(store).get("constraints")
+    return objective.released(text, store) if isinstance(text, str) else None
 
 
 def _objective(what: str, where: Manifold, numpy: bool) -> Objective:
@@ -97,7 +106,8 @@ def _evaluate(study: Study, f: Objective, budget: int, *, numpy: bool, quiet: bo
     if reasons and not quiet:
         say(f"{len(reasons)} of {len(finished)} evaluations failed; the last: {reasons[-1]}")
     if best is not None:
-        put(brief(best)) if json else typer.echo(described(best))
+        trust = study.recommend() if study.history.noisy else None
+        put({**brief(best), **recommendation(study)}) if json else typer.echo(described(best, trust))
     if len(finished) < budget:
         raise typer.Exit(130)
     if best is None:

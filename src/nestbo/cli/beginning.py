@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 
-from nestbo.cli.app import completion
+from nestbo.cli import objective
+from nestbo.cli.app import completion, opened
+from nestbo.cli.records import number, remember
 from nestbo.errors import ArgumentError
 from nestbo.history import Direction
 from nestbo.manifolds import MANIFOLDS, space
@@ -35,11 +37,27 @@ Method = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Of all random numbers.")]
 Way = Annotated[str, typer.Option(help="minimize or maximize.", metavar="WAY", autocompletion=lambda: list(DIRECTIONS))]
-Noise = Annotated[float | None, typer.Option(help="The variance of the noise of values, if it is known.")]
+Noise = Annotated[
+    str | None,
+    typer.Option(metavar="VARIANCE", help="Of the noise of values, or infer if it is not known. Without: no noise."),
+]
+Allowed = Annotated[
+    str | None,
+    typer.Option(
+        "--constraints", metavar="FILE.py:function", help="Of a point: a number or several, ≥ 0 where it is allowed."
+    ),
+]
 
 
 def begun(
-    store: str | None, where: str, method: str | None, *, seed: int, direction: str, noise: float | None
+    store: str | None,
+    where: str,
+    method: str | None,
+    *,
+    seed: int,
+    direction: str,
+    noise: str | None,
+    constraints: str | None = None,
 ) -> Study:
     """A new study; never one that is there already."""
     check_known("direction", direction, DIRECTIONS)
@@ -47,4 +65,18 @@ def begun(
     if store is not None and os.path.exists(store):
         raise ArgumentError(f"Wanted a new file, got {store}, which exists. nestbo resume goes on with a study.")
     way = cast(Direction, direction)
-    return Study(manifold, chosen, seed=seed, store=store, direction=way, noise=noise)
+    allowed = None if constraints is None else objective.load(constraints, manifold)
+    variance: Any = noise if noise in (None, "infer") else number(noise)
+    study = Study(manifold, chosen, seed=seed, store=store, direction=way, noise=variance, constraints=allowed)
+    if store is not None and constraints is not None:
+        remember(store, constraints=objective.anchored(constraints, store))
+    return study
+
+
+def under(store: str, constraints: str | None) -> Study:
+    """The study in a file, with the constraints that it was begun with."""
+    if constraints is None:
+        return opened(store)
+    with opened(store) as study:
+        allowed = objective.load(constraints, study.space)
+    return opened(store, allowed)

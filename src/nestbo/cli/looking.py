@@ -10,7 +10,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from nestbo.cli.app import Json, Store, app, completion, first_line, opened, put, say
-from nestbo.cli.records import FORMATS, brief, described, records, summary, table
+from nestbo.cli.records import FORMATS, brief, described, recommendation, records, summary, table
 from nestbo.errors import ArgumentError, NestboError
 from nestbo.kernels import KERNELS
 from nestbo.manifolds import MANIFOLDS
@@ -52,20 +52,28 @@ def show(store: Store, json: Json = False) -> None:
 def _in_words(facts: dict[str, Any]) -> dict[str, str]:
     """The summary, in words."""
     counts, best = facts["counts"], facts["best"]
-    plain = {name: str(value) for name, value in facts.items() if name not in ("counts", "best") and value is not None}
+    apart = ("counts", "best", "recommended")
+    plain = {name: str(value) for name, value in facts.items() if name not in apart and value not in (None, False)}
     trials = f"{counts['told']} told, {counts['failed']} failed, {counts['asked']} pending"
     found = "none yet" if best is None else f"{best['value']!r} (trial {best['index']})"
-    return {**plain, "trials": trials, "best": found}
+    trust = {"trust": f"trial {facts['recommended']['index']}, recommended"} if "recommended" in facts else {}
+    return {**plain, "trials": trials, "best": found, **trust}
 
 
 @app.command()
 def best(store: Store, json: Json = False) -> None:
-    """Print the best trial, its numbers to the last bit; exit with 1 if there is none yet."""
+    """Print the best trial, its numbers to the last bit; exit with 1 if there is none yet.
+
+    Where values are noisy, also the trial to rely on: that with the best posterior mean.
+    """
     with opened(store) as study:
         trial = study.best
         if trial is None:
             raise NestboError(f"No trial of {store} has a value yet. nestbo tell gives one.")
-        put(brief(trial)) if json else typer.echo(described(trial))
+        if json:
+            put({**brief(trial), **recommendation(study)})
+        else:
+            typer.echo(described(trial, study.recommend() if study.history.noisy else None))
 
 
 @app.command()

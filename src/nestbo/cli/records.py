@@ -27,9 +27,19 @@ def brief(trial: Trial) -> dict[str, Any]:
     return {"index": trial.index, **value, "x": trial.x.tolist()}
 
 
-def described(trial: Trial) -> str:
-    """A told trial for the eye, its numbers to the last bit."""
-    return f"best   {trial.value!r} (trial {trial.index})\nx      {json.dumps(trial.x.tolist())}"
+def described(trial: Trial, recommended: Trial | None = None) -> str:
+    """A told trial for the eye, its numbers to the last bit, and the one that a noisy study recommends."""
+    best = f"best   {trial.value!r} (trial {trial.index})\nx      {json.dumps(trial.x.tolist())}"
+    if recommended is None:
+        return best
+    why = "recommended: values are noisy, and its posterior mean is the best"
+    return f"{best}\ntrust  trial {recommended.index}, {why}\nx      {json.dumps(recommended.x.tolist())}"
+
+
+def recommendation(study: Study) -> dict[str, Any]:
+    """What a noisy study recommends; nothing for another."""
+    found = study.recommend() if study.history.noisy else None
+    return {} if found is None else {"recommended": brief(found)}
 
 
 def record(trial: Trial, times: Times) -> dict[str, Any]:
@@ -82,6 +92,7 @@ def summary(study: Study, path: str) -> dict[str, Any]:
         **settings(path),
         "counts": counts,
         "best": None if study.best is None else brief(study.best),
+        **recommendation(study),
     }
 
 
@@ -89,11 +100,13 @@ def write_csv(study: Study, path: str, file: TextIO) -> None:
     """One line for each trial, one column for each number of its point."""
     writer = csv.writer(file, lineterminator="\n")
     columns = ["_".join(map(str, at)) for at in itertools.product(*map(range, study.space.point_shape))]
-    writer.writerow(["index", "status", "value", "failed", "asked_at", "told_at", *(f"x{name}" for name in columns)])
+    told = next((trial.constraints for trial in study.history if trial.constraints is not None), ())
+    names = [*(f"x{name}" for name in columns), *(f"constraint{k}" for k in range(len(told)))]
+    writer.writerow(["index", "status", "value", "failed", "asked_at", "told_at", *names])
     for trial, row in zip(study.history, records(study, path), strict=False):
         failed = trial.notes.get("failed")
         start = [trial.index, trial.status, trial.value, failed, row["asked_at"], row["told_at"]]
-        writer.writerow([*start, *trial.x.flatten().tolist()])
+        writer.writerow([*start, *trial.x.flatten().tolist(), *(trial.constraints or [None] * len(told))])
 
 
 def write_jsonl(study: Study, path: str, file: TextIO) -> None:
@@ -126,8 +139,9 @@ def table(study: Study) -> Any:
     for trial in study.history:
         value = "" if trial.value is None else f"{trial.value:.6g}"
         last = Text(str(trial.notes["failed"]) if trial.status == "failed" else short(trial.x))
+        status = trial.status if trial.feasible else f"{trial.status}, infeasible"
         style = "bold green" if best is not None and trial.index == best.index else None
-        result.add_row(str(trial.index), trial.status, value, last, style=style)
+        result.add_row(str(trial.index), status, value, last, style=style)
     return result
 
 
@@ -142,6 +156,16 @@ def parsed(text: str) -> Any:
             return [json.loads(line) for line in text.splitlines() if line.strip()]
     except (ValueError, RecursionError) as error:
         raise ArgumentError(f"Wanted JSON, got {text[:80]!r} ({error}). Quote it for the shell.") from error
+
+
+def number(text: str) -> float:
+    """The number in a text."""
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ArgumentError(
+            f"Wanted a number such as 1.5 or -2e-3, got {text!r}. Write decimals with a point."
+        ) from error
 
 
 def entries(text: str) -> list[dict[str, Any]]:
