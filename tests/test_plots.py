@@ -461,9 +461,10 @@ def test_the_ellipse_of_the_best_matrix_is_that_of_its_quadratic_form():
     np.testing.assert_allclose(np.einsum("ni,ij,nj->n", outline, inverse, outline), 1, atol=1e-9)
 
 
-@pytest.mark.parametrize("space", [cls.samples()[0] for cls in MANIFOLDS.values()], ids=repr)
-def test_the_best_point_of_every_space_has_a_picture(space):
-    made = plots.draw(study(space, (1.0, 0.5)), "best")
+@pytest.mark.parametrize("space", [cls.samples()[-1] for cls in MANIFOLDS.values()], ids=repr)
+@pytest.mark.parametrize("kind", ["best", "surrogate"])
+def test_every_space_has_its_pictures(space, kind):
+    made = plots.draw(study(space, (1.0, 0.5, 2.0, 0.7)), kind)
     made.savefig(io.BytesIO(), format="png")
     assert len(made.axes) >= 1
 

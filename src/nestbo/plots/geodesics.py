@@ -24,7 +24,8 @@ def geodesics(view: View) -> Figure:
     _distances(made, panels[0], view)
     if directions:
         _profiles(panels[1], view, directions)
-        panels[0].set_title("The evaluations")
+        beyond = int(view.space.dist(view.points(view.told), view.best.x).isnan().sum())
+        panels[0].set_title("The evaluations" + (f" ({beyond} too far for a distance)" if beyond else ""))
         panels[1].legend(loc="best", fontsize=8.5)
     else:
         panels[0].set_title(view.modelless if view.model is None else "All at one point: no direction to look along")
@@ -51,6 +52,7 @@ def principal_directions(view: View) -> list[Tensor]:
     """At the best point, up to three orthonormal tangent vectors along which the evaluations spread most."""
     space, best = view.space, view.best.x
     logs = space.log(best, view.points(view.told))
+    logs = logs[logs.flatten(1).isfinite().all(1)]  # beyond the reach of the space there may be none
     gram = space.inner(best, logs.unsqueeze(1), logs.unsqueeze(0))
     values, vectors = torch.linalg.eigh((gram + gram.mT) / 2)
     least = max(1e-12, 1e-9 * values[-1].item())
@@ -60,7 +62,7 @@ def principal_directions(view: View) -> list[Tensor]:
 
 def _profiles(axes: Any, view: View, directions: list[Tensor]) -> None:
     """Mean and band along each geodesic, as far as it stays in the space and near the data."""
-    spread = view.space.dist(view.points(view.told), view.best.x).max().item()
+    spread = view.space.dist(view.points(view.told), view.best.x).nan_to_num(nan=0.0).max().item()
     t = torch.linspace(-1, 1, _STEPS, dtype=torch.float64) * min(spread, view.space.reach)
     shown = [view.values]
     for k, (direction, (colour, line)) in enumerate(zip(directions, _SHOWN, strict=False), 1):

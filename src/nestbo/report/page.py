@@ -174,7 +174,7 @@ def _row(trial: Trial, now: Snapshot) -> dict[str, Any]:
         "date": "" if told is None else _date(told),
         "seconds": _seconds(trial, now),
         "status": _STATUS[trial.status] if trial.feasible or trial.status != "told" else "infeasible",
-        "constraints": ", ".join(_number(c) for c in trial.constraints or ()),
+        "constraints": ", ".join(f"{c:.4g}".replace("-", "−") for c in trial.constraints or ()),
         "failed": str(trial.notes.get("failed")) if trial.status == "failed" else None,
         "short": ", ".join(numbers[:4]) + (", …" if len(numbers) > 4 else ""),
         "whole": ", ".join(numbers) if len(numbers) > 4 else None,
