@@ -106,6 +106,15 @@ def test_a_free_worker_gets_a_point_while_others_are_at_work_and_pending_points_
     assert all("parameters" in trial.notes["full"] for trial in study.history[3:])
 
 
+def test_eight_workers_lose_nothing_and_double_nothing(tmp_path, request):
+    """Full run: 2,000 trials for each of the eight."""
+    n = 8 * (2000 if request.config.getoption("--full") else 20)
+    study, seen = fresh(tmp_path / "s.db"), []
+    quiet(study, lambda x: seen.append(tuple(x.tolist())) or bowl(x), n, executor=ThreadPoolExecutor, workers=8)
+    all_told(study, n)
+    assert len(seen) == len(set(seen)) == n
+
+
 def test_one_slow_evaluation_keeps_nobody_waiting():
     release, count = threading.Event(), iter(range(100))
 
