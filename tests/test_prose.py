@@ -54,3 +54,10 @@ def test_the_public_names_have_examples():
     """What a newcomer calls first shows how."""
     first = (nestbo.Study, nestbo.minimize, nestbo.space, nestbo.problem, nestbo.optimise.trust_region, nestbo.GaBO)
     assert [f.__name__ for f in first if ">>>" not in (f.__doc__ or "")] == []
+
+
+def test_every_promise_is_held_by_a_test_that_exists():
+    tests = "".join(path.read_text() for path in (ROOT / "tests").glob("test_*.py"))
+    named = re.findall(r"`(?:\w+\.py::)?((?:test_|Test)\w+)`", (ROOT / "docs" / "promises.md").read_text())
+    assert len(named) > 20
+    assert [name for name in named if not re.search(rf"^(def|class) {name}\b", tests, re.MULTILINE)] == []
