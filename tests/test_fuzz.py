@@ -172,6 +172,9 @@ cells = st.one_of(
         [0, -1, 2**63 - 1, -(2**63), 1e308, float("inf"), "", "nan", "{}", "[]", "null", "1", '{"lost": 3}']
     ),
     st.sampled_from(["asked", "told", "failed", "reserved", '"sphere:0"', '"maximize"', "1e999", "NaN", "[" * 2000]),
+    st.sampled_from(["constraints", "noise", "violation", "lost", "failed"]).flatmap(
+        lambda name: st.sampled_from([f'{{"{name}": {value}}}' for value in ("3", '"a"', "[3]", '["a"]', "null", "{}")])
+    ),
     st.integers(-(2**63), 2**63 - 1),
     st.floats(),
     st.text(max_size=10),

@@ -158,17 +158,15 @@ class Driver:
     def _stop(self) -> None:
         """Record what has ended, and leave the rest to the next run."""
         for future, trial in self.flying.items():
+            error = futures.CancelledError() if future.cancel() or not future.done() else _error(future)
             with contextlib.suppress(NestboError):
-                error = futures.CancelledError() if future.cancel() or not future.done() else _error(future)
                 if error is None:
                     self.desk.record(trial, future.result())
-                    continue
-                if _is_loss(error) and not isinstance(error, futures.CancelledError):
+                elif _is_loss(error) and not isinstance(error, futures.CancelledError):
                     self.desk.lose(trial, described(error))
-                self.desk.leave(trial.index)
-        for trial in self.lost:
+        for trial in [*self.flying.values(), *self.lost]:
             with contextlib.suppress(NestboError):
-                self.desk.leave(trial.index)
+                self.desk.leave(trial.index)  # what was recorded stays so
         self.pool.close(wait=False)
 
 

@@ -271,8 +271,18 @@ def _check_trial(trial: Trial, point: np.ndarray[Any, Any]) -> None:
         raise ValueError(f"it is {trial.status!r} with the value {trial.value!r}"[:200])
     if not np.isfinite(point).all():
         raise ValueError("its point is not finite")
-    if not isinstance(trial.notes, dict) or not isinstance(trial.notes.get("lost", []), list):
+    if not isinstance(trial.notes, dict) or not _sound(**trial.notes):
         raise ValueError(f"its notes are {str(trial.notes)[:80]}")
+
+
+def _sound(
+    lost: Any = (), constraints: Any = (), noise: Any = 1.0, violation: Any = 1.0, failed: Any = "", **_: Any
+) -> bool:
+    """Whether notes that are not a strategy's own are of their kinds."""
+    lists = isinstance(lost, list | tuple) and isinstance(constraints, list | tuple)
+    return (
+        lists and isinstance(failed, str) and all(isinstance(y, int | float) for y in (*constraints, noise, violation))
+    )
 
 
 def _pack(x: Tensor) -> bytes:
