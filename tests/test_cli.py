@@ -461,7 +461,7 @@ def test_help_names_the_exit_codes():
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ("nestbo re", ["resume"]),
+        ("nestbo res", ["resume"]),
         ("nestbo list ker", ["kernels"]),
         ("nestbo new a.db --space sp", ["sphere", "spd"]),
         ("nestbo new a.db --strategy ga", ["gabo"]),

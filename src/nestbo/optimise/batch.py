@@ -160,7 +160,7 @@ class Batch:
         self.start = start.detach().reshape(-1, math.prod(self.inside), *manifold.point_shape)
 
     def evaluate(self, f: Function, x: Tensor, data: tuple[Tensor, ...]) -> Tensor:
-        """Call f on (rows, inner, *point) and check what it returns: (rows, inner, …)."""
+        """Call f on (rows, inner, *point) and check what it returns: (rows, inner, …), in the precision of x."""
         batch = (x.shape[0], *self.inside)
         out = f(x.reshape(*batch, *self.manifold.point_shape), *data)
         if not isinstance(out, Tensor) or out.shape[: len(batch)] != batch:
@@ -169,7 +169,7 @@ class Batch:
                 f"The function maps a batch of points, here {tuple(x.shape)}, to one number each, shape {batch}, "
                 f"got {came}. Reduce over the trailing axes of a point only, as in (x**2).sum(-1)."
             )
-        return out.reshape(*x.shape[:2], *out.shape[len(batch) :])
+        return out.reshape(*x.shape[:2], *out.shape[len(batch) :]).to(x.dtype)
 
     def value(self, x: Tensor, data: tuple[Tensor, ...]) -> Tensor:
         """f without derivatives, (rows, inner)."""
