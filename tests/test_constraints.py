@@ -1,6 +1,7 @@
 """Constraints: those known in advance hold at every suggestion, others are learned from what is told."""
 
 import math
+import sqlite3
 
 import numpy as np
 import pytest
@@ -150,6 +151,33 @@ class TestStudies:
         assert again.ask().x[0] >= 0
         straight = nb.Study(nb.Sphere(2), nb.RandomSearch(), constraints=allowed).run(bowl, 5, progress=False)
         assert torch.equal(again.history.points[:5], straight.history.points)
+
+    def test_a_resumed_run_is_the_straight_run(self, tmp_path):
+        """With constraints of both kinds and noise, wherever it was interrupted."""
+
+        def f(x):
+            return nb.Observation(bowl(x), float(x[1]), noise=0.01 + float(x[0]) ** 2)
+
+        options = {"seed": 3, "constraints": lambda x: x[0] + 0.5}
+        straight = nb.Study(nb.Sphere(2), nb.GaBO(), **options).run(f, 9, progress=False).history
+        nb.Study(nb.Sphere(2), nb.GaBO(), store=tmp_path / "s.db", **options).close()
+        for count in (6, 1, 2):
+            with nb.Study.load(tmp_path / "s.db", constraints=options["constraints"]) as study:
+                resumed = study.run(f, count, progress=False).history
+        assert torch.equal(resumed.points, straight.points)
+        assert [trial.notes for trial in resumed] == [trial.notes for trial in straight]
+
+    @pytest.mark.parametrize("notes", ['{"constraints": "no"}', '{"constraints": [null]}', '{"noise": [1]}'])
+    def test_damage_is_told(self, notes, tmp_path):
+        path = tmp_path / "s.db"
+        with nb.Study(nb.Sphere(2), nb.RandomSearch(), store=path) as study:
+            study.tell(study.ask(), 1.0, constraints=2.0)
+        connection = sqlite3.connect(path)
+        connection.execute("UPDATE trials SET notes = ?", (notes,))
+        connection.commit()
+        connection.close()
+        with pytest.raises(nb.StoreError, match="damaged in trial 0"):
+            nb.Study.load(path).history  # noqa: B018
 
     def test_a_study_begun_without_is_not_continued_with(self, tmp_path):
         nb.Study(nb.Sphere(2), store=tmp_path / "s.db").close()

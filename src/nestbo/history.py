@@ -134,11 +134,12 @@ class History(Sequence[Trial]):
     @property
     def constraints(self) -> Tensor | None:
         """What was told of the constraints (n, m), the least told where a trial has nothing; None if none has."""
-        told = [trial.constraints for trial in self if trial.constraints is not None]
+        told = [trial.constraints for trial in self if trial.constraints]
         if not told:
             return None
-        least = tuple(map(min, zip(*told, strict=True)))
-        return torch.tensor([trial.constraints or least for trial in self], dtype=torch.float64)
+        least = tuple(map(min, zip(*told, strict=False)))  # those that all have
+        rows = [(trial.constraints or least)[: len(least)] for trial in self]
+        return torch.tensor(rows, dtype=torch.float64)
 
     @property
     def variances(self) -> Tensor | None:

@@ -273,6 +273,11 @@ def _check_trial(trial: Trial, point: np.ndarray[Any, Any]) -> None:
         raise ValueError("its point is not finite")
     if not isinstance(trial.notes, dict) or not _sound(**trial.notes):
         raise ValueError(f"its notes are {str(trial.notes)[:80]}")
+    constraints = trial.notes.get("constraints", [])
+    numbers = constraints if isinstance(constraints, list) else [None]
+    for number in (*numbers, trial.notes.get("noise", 1.0), trial.notes.get("violation", 0.0)):
+        if isinstance(number, bool) or not isinstance(number, int | float) or math.isnan(number):
+            raise ValueError(f"its notes have {str(number)[:80]} in place of a number")
 
 
 def _sound(
