@@ -124,9 +124,10 @@ def known_constraints_are_respected(method: Strategy, space: Manifold, rng: torc
     least = space.embed(space.random(200, rng=rng))[:, 0].quantile(0.7).item()
     smooth = Constraints.of(lambda x: space.embed(x)[0] - least, space)
     rough = Constraints.of(lambda x: float(space.embed(x)[0]) - least, space)
-    for case, history, constraints in (("a history", _evaluated(space, rng), smooth), ("nothing", History(), rough)):
-        suggestions = method.suggest(space, history, 2, rng, constraints=constraints)
-        _check(method, space, suggestions, 2, case)
+    cases = (("a history", _evaluated(space, rng), 1, smooth), ("nothing", History(), 2, rough))
+    for case, history, count, constraints in cases:
+        suggestions = method.suggest(space, history, count, rng, constraints=constraints)
+        _check(method, space, suggestions, count, case)
         for suggestion in suggestions:
             require(constraints.allows(suggestion.x), f"{method}, from {case}: a suggestion violates the constraint")
 
