@@ -100,8 +100,9 @@ def survives(method, space, name):
 def allowed(method, space):
     try:
         method.check(space)
-    except nb.ArgumentError as error:
-        pytest.skip(str(error))
+    except nb.ArgumentError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -111,8 +112,9 @@ def test_every_method_keeps_suggesting_valid_points(method, name, request):
     full = request.config.getoption("--full")
     if not full and method not in FIRST:
         pytest.skip("in the full run")
-    for space in (SPHERE, MATRICES, Product(Sphere(2), Box(0, 1))) if full else (SPHERE,):
-        allowed(method, space)
+    spaces = [space for space in (SPHERE, MATRICES, Product(Sphere(2), Box(0, 1))) if allowed(method, space)]
+    assert spaces
+    for space in spaces if full else spaces[:1]:
         survives(method, space, name)
 
 
@@ -122,7 +124,8 @@ def test_an_optimum_on_the_boundary_of_the_bounds(method, corner, request):
     """Full run: all methods, all corners."""
     if not request.config.getoption("--full") and (method not in FIRST or corner != (0.1, 5.0)):
         pytest.skip("in the full run")
-    allowed(method, MATRICES)
+    if not allowed(method, MATRICES):
+        pytest.skip("not on matrices")
     target = torch.diag(torch.tensor(corner, dtype=torch.float64))
     start = torch.cat(
         [MATRICES.random(6, rng=seeded(0)), target.unsqueeze(0), 0.1 * torch.eye(2).double().unsqueeze(0)]
