@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nestbo import SPD, Box, Euclidean, Grassmann, Product, Sphere, Stiefel
-from nestbo.acquisition import ACQUISITIONS, OPTIMISERS, candidates, maximise
+from nestbo.acquisition import ACQUISITIONS, OPTIMISERS, candidates, improvement, maximise
 from nestbo.kernels import kernel
 from nestbo.optimise import lbfgs, trust_region
 from nestbo.surrogate import GP
@@ -96,6 +96,17 @@ class TestValues:
                 GP(gp.kernel, gp.x[k], gp.z[k], *parts), best[k], None if waiting is None else waiting[k], 5
             )
             torch.testing.assert_close(together[:, k], alone(x[:, k]))
+
+
+    def test_noisy_improvement_is_over_feasible_evaluations_only(self, rng):
+        """Those whose values cannot be had do not count, however low they are and however few the others."""
+        space = Sphere(3)
+        gp, x = process(space, rng, runs=(1,), n=20), space.random(50, 1, 1, rng=rng)
+        feasible = (gp.z > gp.z.median()) & (torch.arange(20) % 3 == 0)
+        known = torch.where(feasible, gp.z, torch.inf).amin(-1)
+        noisy = improvement("logei", gp, None, 0, noisy=True, feasible=feasible)(x)
+        exact = ACQUISITIONS["logei"](gp, known, None, 0)(x)
+        assert (noisy - exact).abs().median() < 0.1
 
 
 class TestPending:

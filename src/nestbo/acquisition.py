@@ -83,7 +83,9 @@ def noisy_log_expected_improvement(
 
     mean, _ = gp.moments(gp.x)
     mean = mean if among is None else torch.where(among, mean, torch.inf)
-    leading = mean.argsort(-1)[..., :_BASELINE].unsqueeze(-1)
+    leading = mean.argsort(-1)[..., :_BASELINE]
+    # Where there are fewer, the first fills up: it changes no minimum.
+    leading = torch.where(mean.gather(-1, leading).isfinite(), leading, leading[..., :1]).unsqueeze(-1)
     flat = gp.x.flatten(gp.z.ndim)
     baseline = flat.gather(-2, leading.expand(*leading.shape[:-1], flat.shape[-1]))
     options = _jointly_with(baseline if pending is None else pending, seed)
