@@ -539,6 +539,10 @@ def test_known_constraints_by_hand_and_in_a_run():
     invoke("tell", "s.db", 0, 1.5)
     assert "c.py:allowed" in invoke("show", "s.db").stdout
     budget = ("--budget", 6, "--strategy", "randomsearch", "-q")
+    outside = ("add", "s.db", "--x", "[0, 0, -1]", "--value", -5)
+    assert "--allowed" in invoke(*outside, code=2).stderr
+    invoke(*outside, "--allowed", "c.py:allowed")
+    assert not nb.Study.load("s.db").history[-1].feasible
     invoke("run", "f.py:height", "--space", "sphere:2", "--store", "r.db", "--constraints", "c.py:allowed", *budget)
     invoke("resume", "r.db", "--budget", 8, "-q")
     assert all(trial.x[0] >= 0.5 for trial in nb.Study.load("r.db").history)

@@ -145,6 +145,8 @@ class TestStudies:
         assert read.best.index == best.index
         with pytest.raises(nb.ConstraintError, match=r"constraints=…"):
             read.ask()
+        with pytest.raises(nb.ConstraintError, match=r"constraints=…"):
+            read.add([-1.0, 0.0, 0.0], -0.5)  # it would be the best, and none could tell that it is not allowed
         with pytest.raises(nb.ConstraintError, match="Give the same"):
             nb.Study.load(path, constraints=lambda x: -x[0])
         again = nb.Study.load(path, constraints=allowed)

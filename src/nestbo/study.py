@@ -185,6 +185,7 @@ class Study:
         """An observation made elsewhere, with what ``tell`` takes; it may violate constraints known in advance."""
         if isinstance(value, Observation):
             value, constraints, noise = value.value, value.constraints, value.noise
+        self._check_known("--allowed")
         x = self.space.check(x).double()
         if x.shape != self.space.point_shape:
             raise ArgumentError(f"add takes one point, of shape {self.space.point_shape}, got {tuple(x.shape)}.")
@@ -226,11 +227,7 @@ class Study:
         return trials[0] if n is None else trials
 
     def _ask(self, n: int, running: bool) -> list[Trial]:
-        if self._constrained and self.constraints is None:
-            raise ConstraintError(
-                "This study has constraints, which its file does not keep. Give them: Study.load(path, constraints=…), "
-                "or --constraints on the command line."
-            )
+        self._check_known("--constraints")
         indices = self._store.reserve(n)
         try:
             history, rng = self._read().to_minimise, self._rng(indices[0])
@@ -241,6 +238,14 @@ class Study:
             self._store.release(indices)
             raise
         return trials
+
+    def _check_known(self, option: str) -> None:
+        """Refuse what wants the constraints of this study where they were not given."""
+        if self._constrained and self.constraints is None:
+            raise ConstraintError(
+                "This study has constraints, which its file does not keep. Give them: Study.load(path, constraints=…), "
+                f"or {option} on the command line."
+            )
 
     def _rng(self, index: int) -> torch.Generator:
         """Random numbers that depend on the seed and a trial's index alone; trials asked together share the first's."""

@@ -88,13 +88,16 @@ def add(
     value: Annotated[str | None, typer.Option(metavar="NUMBER", help="Its value.")] = None,
     constraints: Numbers = None,
     noise: Variance = None,
+    allowed: Annotated[
+        str | None, typer.Option(metavar="FILE.py:function", help="The constraints that the study was begun with.")
+    ] = None,
     json: Annotated[
         str | None, typer.Option(metavar="JSON", help='Instead: {"x": …, "value": …}, several, or - for stdin.')
     ] = None,
 ) -> None:
-    """Add an observation made elsewhere."""
+    """Add an observation made elsewhere; it may violate the constraints that the study was begun with."""
     observations = _observations(x, value, constraints, noise, json)
-    with opened(store) as study:
+    with under(store, allowed) as study:
         rehearsal = Study(study.space)  # so that a mistake changes nothing
         for which in (rehearsal, study):
             added = [which.add(point, found) for point, found in observations]
