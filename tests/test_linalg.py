@@ -327,6 +327,18 @@ def test_derivatives_keep_their_digits_at_every_gap(name, gap):
     assert second == pytest.approx(wanted, rel=1e-11)
 
 
+@pytest.mark.parametrize(
+    ("f", "exact", "a", "b"),
+    [(LOG, mpmath.log, a, 1.0) for a in (1e-3, 1e-10, 1e-16, 1e-30)]
+    + [(LOG1P, mpmath.log1p, 0.0, 1e12), (EXP, mpmath.exp, -100.0, 100.0), (EXP, mpmath.exp, -1500.0, 0.0)],
+)
+def test_derivatives_keep_their_digits_at_very_different_eigenvalues(f, exact, a, b):
+    with mpmath.workdps(60):
+        wanted = float((exact(mpmath.mpf(b)) - exact(mpmath.mpf(a))) / (mpmath.mpf(b) - mpmath.mpf(a)))
+    found = symmetric.divided_differences(f, vector(a, b), 2)
+    assert found[0, 1].item() == found[1, 0].item() == pytest.approx(wanted, rel=1e-14)
+
+
 def _triple(f, a, b, c, k):
     if k == 1:
         return ((f(c) - f(b)) / (c - b) - (f(b) - f(a)) / (b - a)) / (c - a)

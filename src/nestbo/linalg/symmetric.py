@@ -65,23 +65,25 @@ def _power_taylor(exponent: float) -> Callable[[Tensor, int], Tensor]:
     return lambda m, k: math.prod((exponent - i) / (i + 1) for i in range(k)) * m**exponent
 
 
-def _ratio(odd: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """g(x)/x for an odd function with slope 1 at 0."""
-    return torch.where(x == 0, 1, odd(x) / torch.where(x == 0, 1, x))
+def _ratio(g: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """g(x)/x for a function that is 0 and has slope 1 at 0."""
+    return torch.where(x == 0, 1, g(x) / torch.where(x == 0, 1, x))
 
 
 def _log_quotient(a: Tensor, b: Tensor) -> Tensor:
-    return 2 * _ratio(torch.atanh, (b - a) / (a + b)) / (a + b)
+    """With the smaller one as the unit, which keeps all digits also where the other is much larger."""
+    least = torch.minimum(a, b)
+    return _ratio(torch.log1p, (b - a).abs() / least) / least
+
+
+def _exp_quotient(a: Tensor, b: Tensor) -> Tensor:
+    """With the larger one in front, so that nothing overflows but what is too large itself."""
+    return torch.maximum(a, b).exp() * _ratio(lambda d: -torch.expm1(-d), (b - a).abs())
 
 
 LOG = ScalarFunction(torch.log, _log_taylor, lambda m: m, _log_quotient)
 LOG1P = ScalarFunction(torch.log1p, _log_taylor, lambda m: 1 + m, lambda a, b: _log_quotient(1 + a, 1 + b))
-EXP = ScalarFunction(
-    torch.exp,
-    lambda m, k: m.exp() / math.factorial(k),
-    torch.ones_like,
-    lambda a, b: ((a + b) / 2).exp() * _ratio(torch.sinh, (b - a) / 2),
-)
+EXP = ScalarFunction(torch.exp, lambda m, k: m.exp() / math.factorial(k), torch.ones_like, _exp_quotient)
 SQRT = ScalarFunction(torch.sqrt, _power_taylor(0.5), lambda m: m)
 INVERSE_SQRT = ScalarFunction(torch.rsqrt, _power_taylor(-0.5), lambda m: m)
 
