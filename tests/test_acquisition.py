@@ -97,7 +97,6 @@ class TestValues:
             )
             torch.testing.assert_close(together[:, k], alone(x[:, k]))
 
-
     def test_noisy_improvement_is_over_feasible_evaluations_only(self, rng):
         """Those whose values cannot be had do not count, however low they are and however few the others."""
         space = Sphere(3)

@@ -1,5 +1,6 @@
 """Noisy values: what the model makes of them, what is suggested next, and what is recommended in the end."""
 
+import numpy as np
 import pytest
 import torch
 from botorch.acquisition import qLogNoisyExpectedImprovement
@@ -158,6 +159,23 @@ class TestScores:
 def test_what_is_no_noise_is_refused(noise):
     with pytest.raises(nb.ArgumentError, match="infer"):
         nb.Study(nb.Sphere(2), noise=noise)
+
+
+@pytest.mark.parametrize("kind", [np.float32, torch.tensor, lambda v: np.array([v]), int], ids=str)
+def test_a_variance_may_be_all_that_a_value_may_be(kind):
+    study = nb.Study(nb.Sphere(2), nb.RandomSearch())
+    study.tell(study.ask(), kind(1.0), noise=kind(2.0))
+    study.run(lambda x: nb.Observation(kind(1.0), noise=kind(2.0)), 1, progress=False)
+    assert [trial.noise for trial in study.history] == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("noise", ["little", -1.0, 0, True, float("nan"), [1.0, 2.0]], ids=str)
+def test_what_is_no_variance_is_refused_and_recorded(noise):
+    study = nb.Study(nb.Sphere(2), nb.RandomSearch())
+    with pytest.raises(nb.ArgumentError, match="positive number"):
+        study.tell(study.ask(), 1.0, noise=noise)
+    study.run(lambda x: nb.Observation(1.0, noise=noise), 1, progress=False)
+    assert "positive number" in study.history[-1].notes["failed"]
 
 
 def test_noise_to_infer_is_stored(tmp_path):

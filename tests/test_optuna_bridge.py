@@ -17,6 +17,7 @@ import nestbo as nb
 import nestbo.optuna
 from nestbo import ArgumentError, Box, GaBO, HDGaBO, Product, Quaternion, RandomSearch, Rotation, Simplex, Sphere, Torus
 from nestbo.optuna import ManifoldSampler, distributions, params, point, suggest
+from nestbo.strategies import Runs
 
 SPACES = [
     Sphere(11),
@@ -132,6 +133,13 @@ def test_maximising():
 
 
 class TestWhatStrategiesSee:
+    def test_a_whole_number_is_a_known_variance_too(self):
+        study = begun(Sphere(1), RandomSearch())
+        study.optimize(lambda trial: value(Sphere(1), suggest(trial, Sphere(1))), n_trials=2)
+        for noise in (1, 1.0):
+            history = ManifoldSampler(Sphere(1), noise=noise).history(study)
+            assert Runs.of(Sphere(1), history, torch.Generator()).noise == 1.0
+
     def test_running_trials_are_pending_before_the_objective_has_read_them(self, watched):
         study = begun(Sphere(2), watched)
         first, second = study.ask(), study.ask()

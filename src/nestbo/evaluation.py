@@ -131,7 +131,10 @@ def observed(found: float, value: Any) -> float | Observation:
     """What was returned with a value, in plain numbers that can leave the process."""
     if not isinstance(value, Observation):
         return found
-    return Observation(found, None if value.constraints is None else numbers(value.constraints), value.noise)
+    constraints, noise = value.constraints, number(value.noise)
+    return Observation(
+        found, None if constraints is None else numbers(constraints), value.noise if noise is None else noise
+    )
 
 
 def numbers(values: Any) -> list[float]:

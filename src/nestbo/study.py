@@ -201,7 +201,8 @@ class Study:
 
     def _noted(self, constraints: Any, noise: Any) -> dict[str, Any] | None:
         """Constraints and noise of an evaluation as its notes keep them; None if they are not finite."""
-        if noise is not None and not _positive(noise):
+        variance = None if noise is None else number(noise)
+        if noise is not None and not _positive(variance):
             raise ArgumentError(f"noise is the variance of that in the value, a positive number, got {noise!r}.")
         values = None if constraints is None else numbers(constraints)
         earlier = next((t.constraints for t in reversed(self._read().trials) if t.status == "told"), values)
@@ -212,7 +213,7 @@ class Study:
             )
         if not all(map(math.isfinite, values or ())):
             return None
-        notes = {} if noise is None else {"noise": float(noise)}
+        notes = {} if variance is None else {"noise": variance}
         return notes if values is None else {**notes, "constraints": values}
 
     @overload

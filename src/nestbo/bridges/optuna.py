@@ -66,8 +66,8 @@ class ManifoldSampler(BaseSampler):
         name: str = "x",
     ) -> None:
         with own.Study(space, strategy, seed=seed, noise=noise) as checked:
-            self.space, self.strategy = checked.space, checked.strategy
-        self.seed, self.noise, self.name = seed, noise, name
+            self.space, self.strategy, self.noise = checked.space, checked.strategy, checked.noise
+        self.seed, self.name = seed, name
 
     def __str__(self) -> str:
         return f"ManifoldSampler({self.space}, {self.strategy})"
