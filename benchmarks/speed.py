@@ -111,9 +111,9 @@ def import_time():
 def memory():
     """Resident MB of a process with a study of 300 trials that has made a suggestion."""
     code = (
-        "import resource, torch, nestbo as nb; s = nb.Study(nb.Sphere(50), nb.HDGaBO(5), seed=0); "
+        "import torch, nestbo as nb; s = nb.Study(nb.Sphere(50), nb.HDGaBO(5), seed=0); "
         "[s.add(x, float(x[0])) for x in nb.Sphere(50).random(300, rng=torch.Generator().manual_seed(0))]; "
-        "s.ask(); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        "s.ask(); print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return int(run.stdout) / 1024

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.optimize import minimize
 from torch import Tensor
 
 from nestbo.errors import ArgumentError
@@ -75,6 +74,8 @@ def _minimise(batch: Batch, vectors: _Vectors, at: tuple[int, ...], options: dic
     """From one start, at (row, place in it)."""
     row, place = at
     data = tuple(part[row : row + 1] for part in batch.data)
+
+    from scipy.optimize import minimize  # a third of a second to import
 
     def value(v: np.ndarray[Any, Any]) -> tuple[float, np.ndarray[Any, Any]]:
         leaf = batch.start.new_tensor(v).requires_grad_()
