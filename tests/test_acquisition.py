@@ -122,6 +122,17 @@ class TestPending:
         assert ACQUISITIONS["logei"](gp, best, pending, 0)(x).exp().item() == pytest.approx(expected, rel=0.05)
 
     @acquisitions
+    def test_a_point_that_cannot_be_computed_with_leaves_the_others_alone(self, name, rng):
+        """A matrix whose eigenvalues are too different to be told from 0."""
+        space = SPD(2)
+        gp, x, pending = process(space, rng), space.random(3, 1, rng=rng), space.random(2, rng=rng)
+        far = torch.tensor([[1e30, 1e30], [1e30, 1e30]], dtype=torch.float64) + torch.eye(2)
+        acquisition = ACQUISITIONS[name](gp, gp.z.min(), pending.flatten(-2), 0)
+        found = acquisition(torch.cat([x, far.reshape(1, 1, 2, 2)]).flatten(-2))
+        torch.testing.assert_close(found[:3], acquisition(x.flatten(-2)))
+        assert found[3].isnan()
+
+    @acquisitions
     @pytest.mark.parametrize("space", [Sphere(2), BOUNDED], ids=repr)
     def test_the_next_point_keeps_away_from_those_waiting(self, name, space, rng):
         gp = process(space, rng)

@@ -98,13 +98,15 @@ class GP(Model):  # type: ignore[misc]
         return mean, variance.unsqueeze(-1)
 
     def _joint(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean (…, q) and covariance (…, q, q)."""
+        """Mean (…, q) and covariance (…, q, q); where a point cannot be computed with, NaN and one to factorise."""
         cross = self._cross(x)
         mean = self.mean.unsqueeze(-1) + (cross @ self.weights.unsqueeze(-1)).squeeze(-1)
         white = cross @ self.inverse_root.mT
         prior = self.kernel.correlation(x, x, self.lengthscale)
-        least = _LEAST_VARIANCE * torch.eye(mean.shape[-1], dtype=x.dtype, device=x.device)
-        return mean, self.scale[..., None, None] * (prior - white @ white.mT) + least
+        eye = torch.eye(mean.shape[-1], dtype=x.dtype, device=x.device)
+        covariance = self.scale[..., None, None] * (prior - white @ white.mT) + _LEAST_VARIANCE * eye
+        sound = covariance.isfinite().all(-1).all(-1)[..., None]
+        return torch.where(sound, mean, torch.nan), torch.where(sound.unsqueeze(-1), covariance, eye)
 
     def leave_one_out(self) -> tuple[Tensor, Tensor]:
         """Mean and variance of each observation predicted from the others (Rasmussen and Williams, eq. 5.12)."""
