@@ -6,7 +6,7 @@ import mpmath
 import pytest
 import torch
 
-from nestbo import SPD, Box, Euclidean, Grassmann, Product, Sphere, Stiefel
+from nestbo import SPD, Box, Euclidean, Grassmann, Product, Simplex, Sphere, Stiefel
 from nestbo.acquisition import ACQUISITIONS, OPTIMISERS, candidates, improvement, maximise
 from nestbo.kernels import kernel
 from nestbo.optimise import lbfgs, trust_region
@@ -277,6 +277,15 @@ class TestCandidates:
         assert distance.amin(-1).max() <= 0.5 * space.typical_distance
         assert (distance.amin(0) < 0.01).all()
         assert distance.amin(-1).max() > 0.3
+
+    @pytest.mark.parametrize("space", [Simplex(3), Product(Simplex(3), Sphere(2))], ids=repr)
+    def test_local_ones_leave_a_face_of_the_simplex_in_no_preferred_direction(self, space, rng):
+        """From a proportion of 0: all others, and the other factors, move as much."""
+        x = torch.cat([vector(0.5, 0.3, 0.2, 0.0), vector(1.0, 0.0, 0.0)])[: space.point_shape[0]]
+        _, locally = alone(space, x[None], vector(0.0), rng, 1000)
+        moved = (space.embed(locally) - space.embed(x)).square().mean(0).sqrt()
+        free = torch.tensor([True, True, True, False, False, True, True])[: len(x)]
+        assert moved[free].min() > 0.5 * moved.max()
 
     def test_global_ones_reach_small_eigenvalues(self, rng):
         space = SPD(3, eigenvalues=(1e-3, 5))

@@ -186,7 +186,7 @@ def scattered(space: Manifold, x: Tensor, lengths: Tensor, rngs: list[torch.Gene
     kind: dict[str, Any] = {"dtype": x.dtype, "device": x.device}
     fractions = torch.stack([torch.rand(len(x), generator=rng, **kind) for rng in rngs], 1)
     noise = torch.stack([torch.randn(x[:, 0].shape, generator=rng, **kind) for rng in rngs], 1)
-    direction = space.to_tangent(x, noise)
+    direction = space.from_noise(x, noise)
     step = fractions * lengths / space.norm(x, direction)
     return space.project(space.exp(x, step[(..., *[None] * len(space.point_shape))] * direction))
 

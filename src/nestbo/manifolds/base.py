@@ -165,9 +165,13 @@ class Manifold(Specified, ABC):
         axes = len(self.point_shape)
         return self.sq_dist(x.unsqueeze(-axes - 1), y.unsqueeze(-axes - 2))
 
+    def from_noise(self, x: Tensor, noise: Tensor) -> Tensor:
+        """Random tangent vectors, of any length, from standard normal numbers of the shape of x."""
+        return self.to_tangent(x, noise)
+
     def random_tangent(self, x: Tensor, rng: torch.Generator) -> Tensor:
         """A random unit tangent vector at each x."""
-        v = self.to_tangent(x, torch.randn(x.shape, generator=rng, dtype=x.dtype, device=x.device))
+        v = self.from_noise(x, torch.randn(x.shape, generator=rng, dtype=x.dtype, device=x.device))
         return v / self.norm(x, v)[(..., *[None] * len(self.point_shape))]
 
     def check(self, x: Any, tolerance: float = 1e-6) -> Tensor:

@@ -91,6 +91,9 @@ class Product(Manifold):
     def to_tangent(self, x: Tensor, v: Tensor) -> Tensor:
         return self.join(self._each("to_tangent", x, v))
 
+    def from_noise(self, x: Tensor, noise: Tensor) -> Tensor:
+        return self.join(self._each("from_noise", x, noise))
+
     @property
     def euclidean_metric(self) -> bool:
         return all(factor.euclidean_metric for factor in self.factors)

@@ -99,9 +99,10 @@ class Simplex(Manifold):
         slope = self._slope(self._root(x))
         return linalg.inner(u / slope, v / slope)
 
-    def random_tangent(self, x: Tensor, rng: torch.Generator) -> Tensor:
+    def from_noise(self, x: Tensor, noise: Tensor) -> Tensor:
+        """Those of the sphere, so that a proportion of 0 does not take all of their length."""
         s = self._root(x)
-        return self._slope(s) * self._sphere.random_tangent(s, rng)
+        return self._slope(s) * self._sphere.to_tangent(s, noise)
 
     def exp(self, x: Tensor, v: Tensor) -> Tensor:
         s = self._root(x)
