@@ -286,3 +286,26 @@ def test_tiny_known_noise_does_not_squeeze_the_signal():
     gp = study.model().gp
     mean, variance = gp.leave_one_out()
     assert ((gp.z - mean).square() / variance).mean().sqrt() < 3
+
+
+@pytest.mark.parametrize("space", [nb.Sphere(2), nb.Box(0, [1000, 1])], ids=repr)
+def test_who_asks_while_another_process_does_gets_another_point(tmp_path, space):
+    """Both look at the same history, and would find the same maximum."""
+    objective = lambda x: float((space.embed(x) - 0.4).square().sum())
+    with nb.Study(space, nb.GaBO(), store=tmp_path / "s.db") as first:
+        first.run(objective, 10, progress=False)
+        second, suggest, asked = nb.Study.load(tmp_path / "s.db"), nb.GaBO.suggest, []
+
+        class Meanwhile:
+            def suggest(self, *given, **options):
+                found = suggest(nb.GaBO(), *given, **options)
+                if not asked:
+                    asked.append(second.ask())
+                return found
+
+        first.strategy = Meanwhile()
+        trial = first.ask()
+        usual = space.embed(first.history.points).std(0).norm()
+        assert trial.index != asked[0].index
+        assert (space.embed(trial.x) - space.embed(asked[0].x)).norm() > 0.01 * usual
+        second.close()

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, overload
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from nestbo.constraints import Constraints
 from nestbo.errors import ArgumentError, ConstraintError, StoreError, TrialError
@@ -21,11 +22,13 @@ from nestbo.manifolds.base import check_size
 from nestbo.parallel import Desk, Driver, Executor, Pool
 from nestbo.progress import Reporter, reporter
 from nestbo.storage import Store
-from nestbo.strategies import GaBO, Runs, Standing, Strategy, default_strategy, strategy
+from nestbo.strategies import GaBO, Runs, Standing, Strategy, Suggestion, default_strategy, strategy
 from nestbo.surrogate import Surrogate
 
 Objective = Callable[[Any], Any]
 _ROUNDING = 1e-9  # of a constraint that another machine computes
+ATTEMPTS = 3  # to suggest what no one else evaluates
+_TOO_NEAR = 1e-2  # of the deviation of random points
 
 
 class Study:
@@ -231,14 +234,24 @@ class Study:
         self._check_known("--constraints")
         indices = self._store.reserve(n)
         try:
-            history, rng = self._read().to_minimise, self._rng(indices[0])
-            suggestions = self.strategy.suggest(self.space, history, n, rng, constraints=self.constraints)
+            suggestions = self._suggestions(n, self._rng(indices[0]))
             trials = [Trial(k, s.x, notes=s.notes) for k, s in zip(indices, suggestions, strict=True)]
             self._store.ask(trials, running)
         except BaseException:
             self._store.release(indices)
             raise
         return trials
+
+    def _suggestions(self, n: int, rng: torch.Generator) -> list[Suggestion]:
+        """Suggestions from all that is known; others, where a process that asked meanwhile got the same ones."""
+        history = self._read()
+        for _ in range(ATTEMPTS):
+            found = self.strategy.suggest(self.space, history.to_minimise, n, rng, constraints=self.constraints)
+            known, history = {trial.index for trial in history}, self._read()
+            came = [trial.x for trial in history if trial.index not in known]
+            if not too_near(self.space, [suggestion.x for suggestion in found], came):
+                break
+        return found
 
     def _check_known(self, option: str) -> None:
         """Refuse what wants the constraints of this study where they were not given."""
@@ -388,6 +401,15 @@ class Study:
                 f"{self.strategy} has no model of these {len(self.history)} trials. Tell some values first."
             )
         return next(iter(models.values()))
+
+
+def too_near(space: Manifold, points: list[Tensor], others: list[Tensor]) -> bool:
+    """Whether one of some points is as good as one of others."""
+    if not others:
+        return False
+    usual = space.embed(space.random(100, rng=torch.Generator().manual_seed(0))).std(0).norm()
+    here, there = (space.embed(torch.stack(each)) for each in (points, others))
+    return bool((torch.cdist(here, there) < _TOO_NEAR * usual).any())
 
 
 def _outcome(trial: Trial, value: Any, failed: str | None) -> Trial:

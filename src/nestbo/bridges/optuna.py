@@ -24,7 +24,6 @@ from nestbo import history as record
 from nestbo import study as own
 from nestbo.errors import ArgumentError
 from nestbo.history import History
-from nestbo.linalg import norm
 from nestbo.manifolds import MANIFOLDS, SPD, Box, Euclidean, Manifold, Product, Simplex, Torus
 from nestbo.strategies import Strategy, Suggestion
 
@@ -32,8 +31,6 @@ _SUGGESTION = "nestbo:suggestion"
 _SEEN = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.RUNNING)
 _ANYWHERE = 1e10  # a bound for parameters that have none; Optuna wants one
 _ROUNDING = 1e-9
-_ATTEMPTS = 3
-_TOO_NEAR = 1e-2  # of the typical distance
 
 
 class ManifoldSampler(BaseSampler):
@@ -98,12 +95,10 @@ class ManifoldSampler(BaseSampler):
         """Another suggestion, where a worker got there first that was not seen before."""
         rng = torch.Generator().manual_seed(int(self._seed(trial).generate_state(1, np.uint64)[0]))
         history = self.history(study, trial)
-        for _ in range(_ATTEMPTS):
+        for _ in range(own.ATTEMPTS):
             (suggestion,) = self.strategy.suggest(self.space, history.to_minimise, 1, rng)
             known, history = {t.index for t in history}, self.history(study, trial)
-            came = [t.x for t in history.pending if t.index not in known]
-            apart = [norm(self.space.embed(x) - self.space.embed(suggestion.x)).item() for x in came]
-            if min(apart, default=math.inf) > _TOO_NEAR * self.space.typical_distance:
+            if not own.too_near(self.space, [suggestion.x], [t.x for t in history if t.index not in known]):
                 break
         return suggestion
 
