@@ -149,6 +149,16 @@ def test_every_strategy_has_a_page(name):
     assert "best" in sections(read(study))
 
 
+@pytest.mark.parametrize("clock", [-1e9, 1e20, 1e300, float("inf")])
+def test_a_clock_that_was_far_off_does_not_cost_the_page(clock, monkeypatch):
+    study = nb.Study(nb.Sphere(2), nb.RandomSearch())
+    study.add([0.0, 0.0, 1.0], 1.0)
+    with monkeypatch.context() as context:
+        context.setattr(time, "time", lambda: clock)
+        study.run(cost, 2, progress=False)
+    assert repr(study.best.x.tolist()[0]) in read(study).text
+
+
 def test_a_product_shows_each_part():
     space = nb.Product(nb.Sphere(2), nb.Product(nb.SPD(2), nb.Box([0, -1], [1, 1])))
     study = nb.Study(space, nb.RandomSearch()).run(cost, 3, progress=False)

@@ -192,7 +192,10 @@ def _versions() -> dict[str, str]:
 
 
 def _date(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):  # the clock was far off
+        return ""
 
 
 def _number(value: float) -> str:
