@@ -47,8 +47,8 @@ def lbfgs(
 ) -> Result:
     """Minimise f from every start in a batch, to a gradient norm of ``tolerance``, with first derivatives only.
 
-    ``f`` and ``data`` are as in ``trust_region``; ``memory`` is the number of past steps that shape the direction. The
-    bounds of the space are respected.
+    ``f`` and ``data`` are as in ``trust_region``; ``memory`` is the number of past steps that shape the direction. Every
+    iteration is one evaluation, also one whose step is not taken. The bounds of the space are respected.
     """
     check_options(tolerance=tolerance, max_iterations=max_iterations)
     check_size("memory", memory)
@@ -122,7 +122,7 @@ class _Problem:
         return self.assess(state).stop(useless & fresh, Reason.STALLED)
 
     def _direction(self, state: State) -> tuple[Tensor, Tensor]:
-        """−H∇f by the two-loop recursion, kept within bounds and reach, and its slope ⟨∇f, d⟩ ≤ 0."""
+        """−H∇f, kept within bounds and reach, and its slope ⟨∇f, d⟩ ≤ 0."""
         manifold, x = self.manifold, state.x
         face, gradient, push, _ = reduced_gradient(manifold, x, state.gradient)
         newton = -face(self._apply_memory(state, gradient))
