@@ -309,3 +309,20 @@ def test_who_asks_while_another_process_does_gets_another_point(tmp_path, space)
         assert trial.index != asked[0].index
         assert (space.embed(trial.x) - space.embed(asked[0].x)).norm() > 0.01 * usual
         second.close()
+
+
+def test_a_point_asked_just_before_another_is_written_counts_too(tmp_path, monkeypatch):
+    space = nb.Sphere(2)
+    with nb.Study(space, nb.GaBO(), store=tmp_path / "s.db") as first, nb.Study.load(tmp_path / "s.db") as second:
+        quiet(first, bowl, 10)
+        write, asked = first._store.ask, []
+
+        def late(*given):
+            if not asked:
+                asked.append(second.ask())
+            return write(*given)
+
+        monkeypatch.setattr(first._store, "ask", late)
+        trial = first.ask()
+        assert space.dist(trial.x, asked[0].x) > 1e-3
+        assert [t.index for t in second.pending] == [10, 11]

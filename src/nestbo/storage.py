@@ -178,13 +178,15 @@ class Store:
             rows = [(number,) for number in numbers]
             connection.executemany("UPDATE trials SET owner = NULL WHERE number = ? AND status = 'reserved'", rows)
 
-    def ask(self, trials: list[Trial], running: bool) -> None:
-        """Record the points of indices reserved here.
+    def ask(self, trials: list[Trial], running: bool, known: int) -> bool:
+        """Record the points of indices reserved here, unless there are more points than those known: then say False.
 
         ``running`` says that this process is about to evaluate them: undone by a power cut, they are asked again.
         """
         owner, now = _owner(), time.time()
         with self._transaction("write to", durable=not running) as connection:
+            if connection.execute("SELECT count(*) FROM trials WHERE x NOTNULL").fetchone()[0] > known:
+                return False
             for t in trials:
                 row = (_pack(t.x), json.dumps(t.notes), owner if running else None, now, t.index, owner)
                 done = connection.execute(
@@ -194,6 +196,7 @@ class Store:
                 )
                 if done.rowcount != 1:
                     raise StoreError(f"Trial {t.index} of {self.path} was taken by another process. Ask again.")
+        return True
 
     def abandon(self, index: int) -> None:
         """Leave a trial that this process was evaluating to the next run."""

@@ -22,7 +22,7 @@ from nestbo.manifolds.base import check_size
 from nestbo.parallel import Desk, Driver, Executor, Pool
 from nestbo.progress import Reporter, reporter
 from nestbo.storage import Store
-from nestbo.strategies import GaBO, Runs, Standing, Strategy, Suggestion, default_strategy, strategy
+from nestbo.strategies import GaBO, Runs, Standing, Strategy, default_strategy, strategy
 from nestbo.surrogate import Surrogate
 
 Objective = Callable[[Any], Any]
@@ -234,24 +234,28 @@ class Study:
         self._check_known("--constraints")
         indices = self._store.reserve(n)
         try:
-            suggestions = self._suggestions(n, self._rng(indices[0]))
-            trials = [Trial(k, s.x, notes=s.notes) for k, s in zip(indices, suggestions, strict=True)]
-            self._store.ask(trials, running)
+            return self._asked(indices, running)
         except BaseException:
             self._store.release(indices)
             raise
-        return trials
 
-    def _suggestions(self, n: int, rng: torch.Generator) -> list[Suggestion]:
-        """Suggestions from all that is known; others, where a process that asked meanwhile got the same ones."""
-        history = self._read()
-        for _ in range(ATTEMPTS):
-            found = self.strategy.suggest(self.space, history.to_minimise, n, rng, constraints=self.constraints)
-            known, history = {trial.index for trial in history}, self._read()
-            came = [trial.x for trial in history if trial.index not in known]
-            if not too_near(self.space, [suggestion.x for suggestion in found], came):
+    def _asked(self, indices: list[int], running: bool) -> list[Trial]:
+        """New trials, recorded: from all that is known, and not where another process asked meanwhile."""
+        history, rng = self._read(), self._rng(indices[0])
+        for left in reversed(range(ATTEMPTS)):
+            options: dict[str, Any] = {"constraints": self.constraints}
+            found = self.strategy.suggest(self.space, history.to_minimise, len(indices), rng, **options)
+            trials = [Trial(k, s.x, notes=s.notes) for k, s in zip(indices, found, strict=True)]
+            known, recorded = {trial.index for trial in history}, False
+            while not recorded:
+                history = self._read()
+                came = [trial.x for trial in history if trial.index not in known]
+                if left and too_near(self.space, [trial.x for trial in trials], came):
+                    break
+                recorded = self._store.ask(trials, running, len(history))
+            else:
                 break
-        return found
+        return trials
 
     def _check_known(self, option: str) -> None:
         """Refuse what wants the constraints of this study where they were not given."""

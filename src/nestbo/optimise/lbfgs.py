@@ -47,8 +47,8 @@ def lbfgs(
 ) -> Result:
     """Minimise f from every start in a batch, to a gradient norm of ``tolerance``, with first derivatives only.
 
-    ``f`` and ``data`` are as in ``trust_region``; ``memory`` is the number of past steps that shape the direction. Every
-    iteration is one evaluation, also one whose step is not taken. The bounds of the space are respected.
+    ``f`` and ``data`` are as in ``trust_region``; ``memory`` is the number of past steps that shape the direction. An
+    iteration is one evaluation, also where its step is not taken. The bounds of the space are respected.
     """
     check_options(tolerance=tolerance, max_iterations=max_iterations)
     check_size("memory", memory)
