@@ -161,7 +161,7 @@ def test_what_is_no_noise_is_refused(noise):
         nb.Study(nb.Sphere(2), noise=noise)
 
 
-@pytest.mark.parametrize("kind", [np.float32, torch.tensor, lambda v: np.array([v]), int], ids=str)
+@pytest.mark.parametrize("kind", [np.float32, torch.tensor, lambda v: np.array([v]), int])
 def test_a_variance_may_be_all_that_a_value_may_be(kind):
     study = nb.Study(nb.Sphere(2), nb.RandomSearch())
     study.tell(study.ask(), kind(1.0), noise=kind(2.0))
