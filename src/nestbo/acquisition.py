@@ -242,7 +242,10 @@ def maximise(
         return _PENALTY * beyond - (unchecked if limits is None else refined)(x) / height
 
     rows = (torch.arange(len(starts), device=starts.device),) if starts.shape[1] > 1 else ()
-    found = optimiser(loss, where, starts, data=rows, tolerance=1e-4, max_iterations=max_iterations)
+    options: dict[str, Any] = {"tolerance": 1e-4, "max_iterations": max_iterations}
+    if optimiser is lbfgs:
+        options["steady"] = limits is None
+    found = optimiser(loss, where, starts, data=rows, **options)
     worth = (-found.value * height).nan_to_num(nan=-torch.inf)
     if limits is not None:
         ends = found.point if chart is None else space.project(chart.point(found.point)[0])

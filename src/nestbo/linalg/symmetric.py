@@ -12,7 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_EIGH_BATCH = 2**11
+from nestbo.linalg.jacobi import jacobi
+
+_EIGH_BATCH, _TINY = 2**11, 4
 
 
 def sym(a: Tensor) -> Tensor:
@@ -29,8 +31,12 @@ def eigh(a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _eigh(a: Tensor) -> tuple[Tensor, Tensor]:
-    """On a GPU in parts: its solver wanted gigabytes of workspace for thousands of small matrices."""
-    return _eigh_in_parts(a, _EIGH_BATCH) if a.is_cuda and a.ndim > 2 else tuple(torch.linalg.eigh(a))
+    """On a GPU tiny matrices without its solver, which it has to be waited for, and others in parts, which it wants
+    gigabytes of workspace for.
+    """
+    if not a.is_cuda or a.ndim == 2:
+        return tuple(torch.linalg.eigh(a))
+    return jacobi(a) if a.shape[-1] <= _TINY else _eigh_in_parts(a, _EIGH_BATCH)
 
 
 def _eigh_in_parts(a: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -21,6 +22,16 @@ def safe_sqrt(q: Tensor) -> Tensor:
     """√q for q ≥ 0, with derivative 0 instead of infinity at 0; NaN stays NaN."""
     positive = ~(q <= 0)
     return torch.where(positive, torch.where(positive, q, 1).sqrt(), 0)
+
+
+def constant(values: tuple[float, ...], like: Tensor) -> Tensor:
+    """A vector of numbers with the dtype and device of another tensor, copied there once."""
+    return _constant(values, like.dtype, like.device)
+
+
+@lru_cache(maxsize=256)
+def _constant(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.tensor(values, dtype=dtype, device=device)
 
 
 def norm(x: Tensor, axes: int = 1) -> Tensor:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -141,7 +140,7 @@ class Box(_Flat):
 
     def bounds(self, like: Tensor) -> tuple[Tensor, Tensor]:
         """Lower and upper bounds with the dtype and device of ``like``."""
-        return _constant(self.lower, like.dtype, like.device), _constant(self.upper, like.dtype, like.device)
+        return linalg.constant(self.lower, like), linalg.constant(self.upper, like)
 
     def random(self, *batch: int, rng: torch.Generator) -> Tensor:
         t = torch.rand(*batch, self.dim, generator=rng, dtype=torch.float64, device=rng.device)
@@ -168,8 +167,3 @@ class Box(_Flat):
     def violation(self, x: Tensor) -> Tensor:
         lower, upper = self.bounds(x)
         return torch.maximum(lower - x, x - upper).amax(-1).clamp(min=0)
-
-
-@lru_cache(maxsize=256)
-def _constant(values: tuple[float, ...], dtype: torch.dtype, device: Any) -> Tensor:
-    return torch.tensor(values, dtype=dtype, device=device)

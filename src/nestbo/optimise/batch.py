@@ -6,11 +6,9 @@ the first batch axis makes the rows and the others stay inside. Finished rows ar
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -19,34 +17,10 @@ from torch import Tensor
 
 from nestbo.errors import ArgumentError, ShapeError
 from nestbo.manifolds.base import Manifold, check_size
+from nestbo.optimise.replay import replayed
+from nestbo.optimise.state import Reason, State
 
 Function = Callable[..., Tensor]
-
-
-class Reason(IntEnum):
-    """Why a minimisation ended."""
-
-    RUNNING = 0
-    CONVERGED = 1
-    STALLED = 2
-    MAX_ITERATIONS = 3
-    NOT_FINITE = 4
-    INFEASIBLE = 5
-
-    @property
-    def words(self) -> str:
-        """The reason as results report it."""
-        return _WORDS[self]
-
-
-_WORDS = {
-    Reason.RUNNING: "running",
-    Reason.CONVERGED: "converged",
-    Reason.STALLED: "stalled",
-    Reason.MAX_ITERATIONS: "max iterations",
-    Reason.NOT_FINITE: "not finite",
-    Reason.INFEASIBLE: "infeasible",
-}
 
 
 @dataclass(frozen=True)
@@ -63,43 +37,6 @@ class Result:
     gradient_norm: Tensor
     iterations: Tensor
     reason: np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True)
-class State:
-    """The unfinished rows of a batch; every tensor starts with the axis of rows."""
-
-    index: Tensor
-    x: Tensor
-    value: Tensor
-    gradient: Tensor
-    norm: Tensor
-    reason: Tensor
-    iterations: Tensor
-    data: tuple[Tensor, ...]
-    memory: tuple[Tensor, ...] = ()
-
-    def rows(self, keep: Tensor) -> State:
-        """Only some of the rows."""
-        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        part: dict[str, Any] = {
-            name: tuple(tensor[keep] for tensor in value) if isinstance(value, tuple) else value[keep]
-            for name, value in values.items()
-        }
-        return State(**part)
-
-    def change(self, **changes: Any) -> State:
-        """A copy with some fields replaced."""
-        return dataclasses.replace(self, **changes)
-
-    @property
-    def running(self) -> Tensor:
-        """Which elements go on, (rows, inner)."""
-        return self.reason == Reason.RUNNING
-
-    def stop(self, which: Tensor, reason: Reason) -> State:
-        """End the running elements among ``which``."""
-        return self.change(reason=torch.where(which & self.running, reason, self.reason))
 
 
 # A bound counts as reached at the first relative distance (a clipped eigenvalue comes back with rounding), and as
@@ -202,13 +139,17 @@ class Batch:
         step: Callable[[State], State],
         max_iterations: int,
         assess: Callable[[State], State] = lambda state: state,
+        steady: bool = False,
     ) -> Result:
         """Step until every element has ended; write each row out when it has.
 
-        ``assess`` brings the derivatives of rows that ran out of iterations up to date, where ``step`` does not.
+        ``assess`` brings the derivatives of rows that ran out of iterations up to date, where ``step`` does not. A
+        ``steady`` function does the same operations at every call, so that a GPU may replay them.
         """
         done = _Output(state)
-        for _ in range(max_iterations):
+        end = replayed(step, state, max_iterations) if steady and state.x.is_cuda else None
+        state = state if end is None else end
+        for _ in range(max_iterations if end is None else 0):
             state = step(state)
             ended = ~state.running.any(1)
             if ended.any():

@@ -18,8 +18,9 @@ from torch import Tensor
 
 from nestbo.errors import ArgumentError
 from nestbo.manifolds.base import Manifold
-from nestbo.optimise.batch import Batch, Function, Reason, Result, State, check_options, initial_state
+from nestbo.optimise.batch import Batch, Function, Result, check_options, initial_state
 from nestbo.optimise.lbfgs import lbfgs
+from nestbo.optimise.state import Reason, State
 
 Parameters = tuple[Tensor, ...]
 

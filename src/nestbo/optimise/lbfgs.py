@@ -18,9 +18,7 @@ from nestbo.optimise.batch import (
     NEAR_BOUND,
     Batch,
     Function,
-    Reason,
     Result,
-    State,
     check_options,
     initial_state,
     reduced_gradient,
@@ -28,6 +26,7 @@ from nestbo.optimise.batch import (
     spread,
     stationarity,
 )
+from nestbo.optimise.state import Reason, State
 
 _DECREASE, _CURVATURE = 1e-4, 0.9
 _SHRINK, _GROW = (0.1, 0.5), 2.0
@@ -44,11 +43,13 @@ def lbfgs(
     memory: int = 10,
     tolerance: float = 1e-6,
     max_iterations: int = 500,
+    steady: bool = False,
 ) -> Result:
     """Minimise f from every start in a batch, to a gradient norm of ``tolerance``, with first derivatives only.
 
     ``f`` and ``data`` are as in ``trust_region``; ``memory`` is the number of past steps that shape the direction. An
-    iteration is one evaluation, also where its step is not taken. The bounds of the space are respected.
+    iteration is one evaluation, also where its step is not taken. The bounds of the space are respected. Where f is
+    ``steady``, doing the same operations at every call and keeping nothing in Python, a GPU replays its iterations.
     """
     check_options(tolerance=tolerance, max_iterations=max_iterations)
     check_size("memory", memory)
@@ -60,7 +61,7 @@ def lbfgs(
     gradient, free, norm = problem.gradients(x, euclidean)
     state = initial_state(batch, (pairs, pairs.clone(), weights, free, torch.ones_like(value)))
     state = problem.assess(state.change(value=value, gradient=gradient, norm=norm))
-    return batch.run(state, problem.step, max_iterations)
+    return batch.run(state, problem.step, max_iterations, steady=steady)
 
 
 @dataclass(frozen=True)

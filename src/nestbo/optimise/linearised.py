@@ -11,7 +11,8 @@ from torch import Tensor
 from nestbo.errors import ArgumentError
 from nestbo.linalg import inner
 from nestbo.manifolds.base import Manifold
-from nestbo.optimise.batch import Batch, Function, State, spread
+from nestbo.optimise.batch import Batch, Function, spread
+from nestbo.optimise.state import State
 
 _ACTIVE = 1e-6  # a constraint is active at this distance, relative to the size of the space
 _RESTORATIONS, _HALVINGS = 3, 40

@@ -17,7 +17,8 @@ from torch import Tensor
 from nestbo.errors import ArgumentError
 from nestbo.linalg import sym
 from nestbo.manifolds import SPD, Box, Manifold, Sphere
-from nestbo.optimise.batch import Batch, Function, Reason, Result, check_options, stationarity
+from nestbo.optimise.batch import Batch, Function, Result, check_options, stationarity
+from nestbo.optimise.state import Reason
 
 _REASONS = {0: Reason.CONVERGED, 9: Reason.MAX_ITERATIONS}  # of scipy's codes; all others are kinds of failure
 _SMALLEST = 1e-6  # eigenvalue of matrices without bounds

@@ -15,9 +15,7 @@ from nestbo.optimise.batch import (
     NEAR_BOUND,
     Batch,
     Function,
-    Reason,
     Result,
-    State,
     check_options,
     initial_state,
     reduced_gradient,
@@ -25,6 +23,7 @@ from nestbo.optimise.batch import (
     spread,
 )
 from nestbo.optimise.linearised import Linearised, constraint_values
+from nestbo.optimise.state import Reason, State
 
 Operator = Callable[[Tensor], Tensor]
 

@@ -153,7 +153,7 @@ def best_of(
 ) -> tuple[Tensor, Tensor]:
     """Descend from starts (runs, count, *point) and take the best of each run; the first start if none is finite."""
     iterations = _WARM_ITERATIONS if warm else _FIT_ITERATIONS
-    found = lbfgs(loss, manifold, starts, data=data, tolerance=_FIT_TOLERANCE, max_iterations=iterations)
+    found = lbfgs(loss, manifold, starts, data=data, tolerance=_FIT_TOLERANCE, max_iterations=iterations, steady=True)
     value = found.value.nan_to_num(nan=math.inf)
     runs, chosen = torch.arange(len(starts), device=starts.device), value.argmin(1)
     finite = value[runs, chosen].isfinite()

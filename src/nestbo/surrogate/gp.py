@@ -21,6 +21,15 @@ from nestbo.kernels import ManifoldKernel
 _LEAST_VARIANCE = 1e-10  # that of gpytorch, which warns below it
 
 
+class _Posterior(GPyTorchPosterior):  # type: ignore[misc]
+    """One whose variances are not checked at every look: a GPU would have to be waited for."""
+
+    @property
+    def variance(self) -> Tensor:
+        value: Tensor = self.distribution.lazy_covariance_matrix.diagonal(dim1=-1, dim2=-2).unsqueeze(-1)
+        return value
+
+
 class GP(Model):  # type: ignore[misc]
     """A Gaussian process posterior, in the units of its training values.
 
@@ -90,7 +99,7 @@ class GP(Model):  # type: ignore[misc]
         if observation_noise:
             covariance = covariance + torch.diag_embed((self.scale * self.noise).unsqueeze(-1).expand(mean.shape))
         # As an operator it is not factorised before someone draws samples.
-        posterior = GPyTorchPosterior(MultivariateNormal(mean, to_linear_operator(covariance)))
+        posterior = _Posterior(MultivariateNormal(mean, to_linear_operator(covariance)))
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
     def _single(self, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -63,7 +63,7 @@ def leave_one_out(
     """−Σ log p(z_i | the others) at the best mean and scale, less the log priors: what predicts, not what explains."""
     root, failed = torch.linalg.cholesky_ex(noisy_gram(kernel, parameters, statistic, weights))
     root = torch.where((failed != 0)[..., None, None], torch.nan, root)
-    inverse = torch.cholesky_inverse(root)
+    inverse = _inverse(root)
     both = inverse @ torch.stack([z, torch.ones_like(z)], -1).expand(*inverse.shape[:-1], 2)
     mean = both[..., 0].sum(-1, keepdim=True) / both[..., 1].sum(-1, keepdim=True)
     alpha, precision = both[..., 0] - mean * both[..., 1], inverse.diagonal(dim1=-2, dim2=-1)
@@ -103,8 +103,17 @@ class _Whitened(torch.autograd.Function):
     def backward(ctx: Any, to_log: Tensor, to_square: Tensor) -> tuple[Tensor, None]:
         root, residual = ctx.saved_tensors
         alpha = torch.linalg.solve_triangular(root.mT, residual.unsqueeze(-1), upper=True)
-        inverse = to_log[..., None, None] * torch.cholesky_inverse(root) / 2
+        inverse = to_log[..., None, None] * _inverse(root) / 2
         return inverse - to_square[..., None, None] * (alpha @ alpha.mT), None
+
+
+def _inverse(root: Tensor) -> Tensor:
+    """(L Lᵀ)⁻¹; a GPU has to be waited for where it has a function for this."""
+    if not root.is_cuda:
+        return torch.cholesky_inverse(root)
+    eye = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device)
+    half = torch.linalg.solve_triangular(root, eye, upper=False)
+    return half.mT @ half
 
 
 def best_mean(root: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:

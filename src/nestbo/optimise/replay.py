@@ -1,0 +1,69 @@
+"""Replaying one iteration on a GPU.
+
+There the time of an iteration is that of the host, which launches hundreds of small operations. Captured once in a CUDA
+graph, they are launched together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import torch
+
+from nestbo.optimise.state import State
+
+_LOOKS = 5  # iterations between two looks at whether anything is still running
+
+
+def replayed(step: Callable[[State], State], state: State, iterations: int) -> State | None:
+    """The state of a GPU's batch after so many iterations; None where these wait for their results in between.
+
+    Elements that have ended stay in the batch. Every call captures anew, since the sizes differ from fit to fit.
+    """
+    stream, keeper = _lane(state.x.device)
+    current, graph = torch.cuda.current_stream(state.x.device), torch.cuda.CUDAGraph()
+    stream.wait_stream(current)
+    with torch.cuda.stream(stream):
+        first = _without_waiting(step, state)  # which also prepares the libraries for the capture
+        if first is None:
+            return None
+        held = first.map(torch.clone)
+        graph.capture_begin(pool=keeper.pool(), capture_error_mode="thread_local")
+        try:
+            held.overwrite(step(held))
+        finally:
+            graph.capture_end()
+        for k in range(1, iterations):
+            if k % _LOOKS == 0 and not held.running.any():
+                break
+            graph.replay()
+        held = held.map(torch.clone)  # out of the memory of the graph
+    current.wait_stream(stream)
+    return held
+
+
+def _without_waiting(step: Callable[[State], State], state: State) -> State | None:
+    """One step, or None where the host had to wait for the GPU within it."""
+    before = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        return step(state)
+    except RuntimeError as error:
+        if "synchroniz" not in str(error):
+            raise
+        return None
+    finally:
+        torch.cuda.set_sync_debug_mode(before)
+
+
+@lru_cache(maxsize=8)
+def _lane(device: torch.device) -> tuple[torch.cuda.Stream, torch.cuda.CUDAGraph]:
+    """A stream for captures, and a graph that keeps their memory from being given back in between."""
+    stream, keeper, number = torch.cuda.Stream(device), torch.cuda.CUDAGraph(), torch.zeros((), device=device)
+    stream.wait_stream(torch.cuda.current_stream(device))
+    with torch.cuda.stream(stream):
+        keeper.capture_begin(capture_error_mode="thread_local")
+        number.add_(1)
+        keeper.capture_end()
+    return stream, keeper
