@@ -41,7 +41,7 @@ def test_an_experiment_runs_there(tmp_path):
 
 def minimised(f, steady):
     start = Sphere(9).random(4, 8, rng=torch.Generator().manual_seed(0)).to("cuda")
-    towards = torch.arange(40, dtype=torch.float64, device="cuda").reshape(4, 10)
+    towards = torch.arange(40, dtype=torch.float64, device="cuda").reshape(4, 10) / 20
     return lbfgs(f, Sphere(9), start, data=(towards,), tolerance=1e-8, max_iterations=60, steady=steady)
 
 

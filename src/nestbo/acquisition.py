@@ -173,7 +173,7 @@ def candidates(space: Manifold, x: Tensor, y: Tensor, rngs: list[torch.Generator
     places = torch.arange(count, device=x.device)
     centres = x[torch.arange(len(x), device=x.device), best[:, places % best.shape[1]].T]
     scales = torch.tensor(_SCALES, dtype=x.dtype, device=x.device).repeat_interleave(best.shape[1])
-    drawn = torch.stack([space.random(count, rng=rng) for rng in rngs], 1)
+    drawn = space.random_each(count, rngs)
     half = count // 2
     far = x.new_full((count - half,), 2 * space.typical_distance)
     lengths = torch.cat([far, scales[places % len(scales)] * space.typical_distance]).unsqueeze(-1)

@@ -15,6 +15,7 @@ from torch import Tensor
 from nestbo.linalg.jacobi import jacobi
 
 _EIGH_BATCH, _TINY = 2**11, 4
+_FORBIDDEN = 2  # the debug mode of torch in which waiting for a GPU is an error
 
 
 def sym(a: Tensor) -> Tensor:
@@ -31,12 +32,16 @@ def eigh(a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _eigh(a: Tensor) -> tuple[Tensor, Tensor]:
-    """On a GPU tiny matrices without its solver, which it has to be waited for, and others in parts, which it wants
-    gigabytes of workspace for.
+    """On a GPU in parts, since its solver wants gigabytes of workspace for thousands of matrices.
+
+    It has to be waited for, too: where that is not allowed, and for very many, tiny matrices do without it.
     """
     if not a.is_cuda or a.ndim == 2:
         return tuple(torch.linalg.eigh(a))
-    return jacobi(a) if a.shape[-1] <= _TINY else _eigh_in_parts(a, _EIGH_BATCH)
+    waiting = torch.cuda.get_sync_debug_mode() < _FORBIDDEN and not torch.cuda.is_current_stream_capturing()
+    if a.shape[-1] <= _TINY and (a[..., 0, 0].numel() > _EIGH_BATCH or not waiting):
+        return jacobi(a)
+    return _eigh_in_parts(a, _EIGH_BATCH)
 
 
 def _eigh_in_parts(a: Tensor, count: int) -> tuple[Tensor, Tensor]:

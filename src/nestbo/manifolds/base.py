@@ -64,6 +64,10 @@ class Manifold(Specified, ABC):
     def random(self, *batch: int, rng: torch.Generator) -> Tensor:
         """Random points, (*batch, *point_shape), in float64: uniform where the manifold is compact."""
 
+    def random_each(self, count: int, rngs: list[torch.Generator]) -> Tensor:
+        """Random points (count, runs, *point) of several runs, those of each from a generator of its own."""
+        return torch.stack([self.random(count, rng=rng) for rng in rngs], 1)
+
     @abstractmethod
     def project(self, x: Tensor) -> Tensor:
         """A nearest point of the manifold to any tensor of the right shape."""

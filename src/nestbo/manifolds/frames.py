@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -37,6 +39,12 @@ class Frames(Manifold):
 
     def random(self, *batch: int, rng: torch.Generator) -> Tensor:
         return linalg.random_frames(*batch, self.n, self.p, rng=rng)
+
+    def random_each(self, count: int, rngs: list[torch.Generator]) -> Tensor:
+        """The numbers are drawn one run after the other, the frames made together."""
+        kind: dict[str, Any] = {"dtype": torch.float64, "device": rngs[0].device}
+        drawn = [torch.randn(count, self.n, self.p, generator=rng, **kind) for rng in rngs]
+        return linalg.orthonormal(torch.stack(drawn, 1))
 
     def project(self, x: Tensor) -> Tensor:
         return linalg.nearest_frame(x)

@@ -85,6 +85,9 @@ class Product(Manifold):
     def random(self, *batch: int, rng: torch.Generator) -> Tensor:
         return self.join(factor.random(*batch, rng=rng) for factor in self.factors)
 
+    def random_each(self, count: int, rngs: list[torch.Generator]) -> Tensor:
+        return self.join(factor.random_each(count, rngs) for factor in self.factors)
+
     def project(self, x: Tensor) -> Tensor:
         return self.join(self._each("project", x))
 

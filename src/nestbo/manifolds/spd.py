@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -81,11 +81,22 @@ class SPD(Manifold):
 
     def random(self, *batch: int, rng: torch.Generator) -> Tensor:
         """Haar-random eigenvectors; eigenvalues uniform within the bounds, or log-normal where there are none."""
-        frames = linalg.random_frames(*batch, self.n, self.n, rng=rng)
-        if self.eigenvalues is None:
-            return linalg.spectral(_draw(torch.randn, *batch, self.n, rng=rng).exp(), frames)
-        low, high = self.eigenvalues
-        return linalg.spectral(low + (high - low) * _draw(torch.rand, *batch, self.n, rng=rng), frames)
+        return self._composed(*self._draws(*batch, rng=rng))
+
+    def random_each(self, count: int, rngs: list[torch.Generator]) -> Tensor:
+        """The numbers are drawn one run after the other, the matrices made together."""
+        vectors, values = zip(*(self._draws(count, rng=rng) for rng in rngs), strict=True)
+        return self._composed(torch.stack(vectors, 1), torch.stack(values, 1))
+
+    def _draws(self, *batch: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+        kind: dict[str, Any] = {"generator": rng, "dtype": torch.float64, "device": rng.device}
+        draw = torch.randn if self.eigenvalues is None else torch.rand
+        return torch.randn(*batch, self.n, self.n, **kind), draw(*batch, self.n, **kind)
+
+    def _composed(self, vectors: Tensor, values: Tensor) -> Tensor:
+        low, high = self.eigenvalues or (0.0, 1.0)
+        values = values.exp() if self.eigenvalues is None else low + (high - low) * values
+        return linalg.spectral(values, linalg.orthonormal(vectors))
 
     def project(self, x: Tensor) -> Tensor:
         a = sym(x)
@@ -233,10 +244,6 @@ def _check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
             f"Eigenvalue bounds need 0 < low < high < inf, got ({low:g}, {high:g}). Swap or widen them."
         )
     return low, high
-
-
-def _draw(sampler: Callable[..., Tensor], *shape: int, rng: torch.Generator) -> Tensor:
-    return sampler(*shape, generator=rng, dtype=torch.float64, device=rng.device)
 
 
 def _log_integral(u: float) -> float:

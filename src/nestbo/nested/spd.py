@@ -16,7 +16,7 @@ from nestbo.manifolds import SPD, Euclidean, Manifold, Product
 from nestbo.nested.base import NestedMapping
 from nestbo.optimise import lbfgs
 
-_BISECTIONS = 40
+_SECTIONS, _ROUNDS = 16, 7  # of a search, each round narrowing an interval to one section: 28 bits
 _ROUNDING = 1e-13  # relative to the upper bound: an eigenvalue at a bound is within it
 
 
@@ -65,11 +65,12 @@ class _Matrices(NestedMapping):
             values, _ = linalg.eigh(lift(t).detach())
             return ((values >= bounds[0] - slack) & (values <= bounds[1] + slack)).all(-1)
 
-        low, high = torch.where(inside(t), t, 0), t
-        for _ in range(_BISECTIONS):
-            middle = (low + high) / 2
-            good = inside(middle)
-            low, high = torch.where(good, middle, low), torch.where(good, high, middle)
+        low, width = torch.where(inside(t), t, 0), t
+        places = torch.arange(1, _SECTIONS, dtype=t.dtype, device=t.device)[(..., *[None] * t.ndim)]
+        for _ in range(_ROUNDS):
+            width = width / _SECTIONS
+            low = low + width * inside((low + width * places).clamp(max=1)).long().cumprod(0).sum(0)
+            low = low.clamp(max=1)
         return lift(low)
 
 

@@ -6,6 +6,7 @@ graph, they are launched together.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -60,6 +61,9 @@ def _without_waiting(step: Callable[[State], State], state: State) -> State | No
 @lru_cache(maxsize=8)
 def _lane(device: torch.device) -> tuple[torch.cuda.Stream, torch.cuda.CUDAGraph]:
     """A stream for captures, and a graph that keeps their memory from being given back in between."""
+    with warnings.catch_warnings():  # that this mode does not see all that waits; a capture fails on the rest
+        warnings.simplefilter("ignore")
+        torch.cuda.set_sync_debug_mode(torch.cuda.get_sync_debug_mode())
     stream, keeper, number = torch.cuda.Stream(device), torch.cuda.CUDAGraph(), torch.zeros((), device=device)
     stream.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.stream(stream):

@@ -146,7 +146,7 @@ class Bayesian(Strategy):
     def _search_embedded(self, arm: Arm, acquisition: Any, runs: Runs) -> tuple[Tensor, Tensor]:
         """Where the full model is worth most on a small embedded space, which is kept while it is of any use."""
         assert arm.nesting is not None
-        basis = torch.stack([arm.nesting.bases.random(rng=rng) for rng in runs.rngs])
+        basis = arm.nesting.bases.random_each(1, runs.rngs)[0]
         for k, (notes, y) in enumerate(zip(runs.notes, runs.scores, strict=True)):
             asked = latest(runs.asked[k], arm.name) if runs.asked else None
             noted = latest(notes, arm.name) if asked is None else asked

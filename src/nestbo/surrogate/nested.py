@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nestbo.kernels import ManifoldKernel
-from nestbo.manifolds import Euclidean, Product
+from nestbo.manifolds import Euclidean, Manifold, Product
 from nestbo.nested import Nesting
 from nestbo.outputs import Outputs, Standardise
 from nestbo.surrogate.fit import (
@@ -54,8 +54,8 @@ def fit_nested(
     transform, z, known = targets(kernel, y, outputs, noise)
     box = parameter_box(kernel, bool(known))
     both = Product(nesting.bases, Euclidean(box.dim))  # the bounds are a penalty: cheaper than following them
-    starts = _starts(nesting, kernel, both, rngs, previous, guess)
-    starts = starts[:, :1] if previous is not None and not fresh else starts
+    warm = previous is not None and not fresh
+    starts = _starts(nesting, kernel, both, rngs, previous, guess, warm)
 
     def loss(point: Tensor, prepared: Tensor, z: Tensor, *known: Tensor) -> Tensor:
         basis, wanted = both.split(point)
@@ -66,7 +66,7 @@ def fit_nested(
 
     seen, values, *weights = representative(nesting.prepare(x), z, *known[1:])
     data = (seen, values, *known[:1], *(each.unsqueeze(1) for each in weights))
-    point, value = best_of(loss, both, starts, data, warm=previous is not None and not fresh)
+    point, value = best_of(loss, both, starts, data, warm=warm)
     basis, parameters = both.split(point)
     parameters = box.project(parameters)
     mapping = nesting.at(basis)
@@ -86,20 +86,30 @@ def _starts(
     rngs: list[torch.Generator],
     previous: list[dict[str, Any]] | None,
     guess: Tensor | None,
+    warm: bool,
 ) -> Tensor:
-    """(runs, starts, size), with the previous parameters where there are any, else the medians of their priors."""
-    bases = nesting.bases
-    found = torch.stack([bases.random(_RANDOM_STARTS, rng=rng) for rng in rngs])
-    if guess is not None:
-        found = torch.cat([found, guess.unsqueeze(1)], 1)
-    starts = both.join([found, median_parameters(kernel).to(found).expand(*found.shape[:2], -1)])
+    """(runs, starts, size): of a warm fit the previous one; of others that and a perturbation of it, and new ones.
+
+    New are random subspaces and the guess, with the medians of the priors of the parameters.
+    """
+    bases, known, device = nesting.bases, [], rngs[0].device
+    new = [] if warm else [bases.random_each(_RANDOM_STARTS, rngs).movedim(0, 1)]
+    if new and guess is not None:
+        new.append(guess.unsqueeze(1))
     if previous is not None:
         last, parameters = (
-            torch.tensor([note[name] for note in previous], dtype=torch.float64).to(found)
+            torch.tensor([note[name] for note in previous], dtype=torch.float64, device=device).unsqueeze(1)
             for name in ("basis", "parameters")
         )
-        step = _PERTURBATION * bases.typical_distance
-        near = [bases.exp(w, step * bases.random_tangent(w, rng)) for w, rng in zip(last, rngs, strict=True)]
-        known = both.join([torch.stack([last, torch.stack(near)], 1), parameters.unsqueeze(1)])
-        starts = torch.cat([known, starts], 1)
-    return both.project(starts)
+        near = [] if warm else [_perturbed(bases, last, rngs)]
+        known = [both.join([basis, parameters]) for basis in (last, *near)]
+    median = median_parameters(kernel).to(device)
+    found = torch.cat([*known, *(both.join([basis, median]) for basis in new)], 1)
+    return both.retract(found, torch.zeros_like(found))  # rounding apart they are points already
+
+
+def _perturbed(bases: Manifold, at: Tensor, rngs: list[torch.Generator]) -> Tensor:
+    """Bases (runs, 1, *basis) moved in random directions."""
+    step = _PERTURBATION * bases.typical_distance
+    moved = [bases.exp(w, step * bases.random_tangent(w, rng)) for w, rng in zip(at, rngs, strict=True)]
+    return torch.stack(moved)
