@@ -84,7 +84,7 @@ METHODS: dict[str, Method] = {
         "HD-GaBO, paper, L-BFGS", lambda task: replace(HDGaBO.paper(task.size), optimiser="lbfgs")
     ),
     "hdgabo": Method("HD-GaBO", lambda task: HDGaBO(task.size)),
-    "hdgabo-nested": Method("HD-GaBO, nested arms only", lambda task: HDGaBO(task.size, ("incumbent", "fitted"))),
+    "hdgabo-nested": Method("HD-GaBO, nested model only", lambda task: HDGaBO(task.size, ("incumbent",))),
     "hdgabo-auto": Method("HD-GaBO, d unknown", lambda task: HDGaBO()),
     "oracle": Method("oracle", lambda task: ORACLE if task.latent_dim else None),
 }

@@ -133,17 +133,21 @@ class NestedSPD(_Matrices):
         if size == 0:
             return self
         rest, frame = replace(self.space, n=size), linalg.completion(self._frame)
-        both, turn = Product(rest, Euclidean(d * size)), torch.cat([self._frame, frame], -1)
+        chart, turn = rest.chart, torch.cat([self._frame, frame], -1)
+        both = Product(chart.flat, Euclidean(d * size))
         turned = (turn.mT @ x @ turn).reshape(-1, *x.shape[-3:])
 
         def loss(p: Tensor, turned: Tensor) -> Tensor:
-            b, m = both.split(p.unsqueeze(-2))
+            u, m = both.split(p.unsqueeze(-2))
+            b, beyond = chart.point(u)
             lifted = _block(turned[..., :d, :d], b, _contraction(m.unflatten(-1, (d, size))))
-            return self.space.sq_dist(turned, lifted).mean(-1)
+            return self.space.sq_dist(turned, lifted).mean(-1) + beyond.squeeze(-1)
 
-        start = both.join(_own_parameters(turned, d, rest))
+        own, couplings = _own_parameters(turned, d, rest)
+        start = both.join([chart.coordinates(own), couplings])
         found = lbfgs(loss, both, start, data=(turned,), tolerance=1e-8, max_iterations=max_iterations).point
-        b, m = both.split(found.reshape(*x.shape[:-3], *[1] * (x.ndim > 3), -1))
+        u, m = both.split(found.reshape(*x.shape[:-3], *[1] * (x.ndim > 3), -1))
+        b = rest.project(chart.point(u)[0])
         coupling = _contraction(m.unflatten(-1, (d, size))) @ frame.mT
         return replace(self, complement=sym(frame @ b @ frame.mT), coupling=coupling)
 
