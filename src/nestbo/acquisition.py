@@ -222,9 +222,9 @@ def maximise(
         return value(x) if limits is None else torch.where(limits.allow(x), value(x), torch.nan)
 
     with torch.no_grad():
-        starts = torch.cat([_top(pool, judged, restarts // len(pools)) for pool in pools])
+        starts, worth = _top(pools, unchecked if limits is None else judged, restarts // len(pools))
         # Logarithms are of order 1; plain improvements may be tiny, and would count as flat.
-        height = value(starts).abs().amax(0).clamp(1e-200, 1.0)
+        height = torch.where(worth.isfinite(), worth, 0).abs().amax(0).clamp(1e-200, 1.0)
 
     refined = judged
     if limits is not None:
@@ -256,8 +256,11 @@ def maximise(
     return best if chart is None else space.project(chart.point(best)[0]), worth[chosen, runs]
 
 
-def _top(pool: Tensor, value: Callable[[Tensor], Tensor], count: int) -> Tensor:
-    """The best ``count`` of a pool (candidates, runs, *point) in each run."""
-    worth = torch.cat([value(part) for part in pool.split(max(1, _CHUNK[pool.device.type] // pool.shape[1]))])
-    order = worth.nan_to_num(nan=-torch.inf).topk(count, dim=0).indices
-    return pool[order, torch.arange(pool.shape[1], device=pool.device)]
+def _top(pools: list[Tensor], value: Callable[[Tensor], Tensor], count: int) -> tuple[Tensor, Tensor]:
+    """The best ``count`` of each pool (candidates, runs, *point) in each run, and what they are worth."""
+    pool, runs = torch.cat(pools), torch.arange(pools[0].shape[1], device=pools[0].device)
+    worth = torch.cat([value(part) for part in pool.split(max(1, _CHUNK[pool.device.type] // len(runs)))])
+    worth, sizes = worth.nan_to_num(nan=-torch.inf), [len(each) for each in pools]
+    best = [part.topk(count, dim=0).indices for part in worth.split(sizes)]
+    order = torch.cat([each + sum(sizes[:k]) for k, each in enumerate(best)])
+    return pool[order, runs], worth[order, runs]
