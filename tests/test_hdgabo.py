@@ -67,9 +67,9 @@ class TestText:
 
 class TestArms:
     def test_on_spheres_and_matrices(self):
-        nested = ["nested:2:incumbent", "nested:2:fitted"]
-        assert names(Sphere(50), 2) == ["full", *nested, "full:embedded:2"]
-        assert names(SPD(10), 2) == ["full", *nested, "nested:2:local"]
+        assert names(Sphere(50), 2) == ["full", "nested:2:incumbent", "full:embedded:2"]
+        assert names(SPD(10), 2) == ["full", "nested:2:incumbent", "nested:2:local"]
+        assert names(SPD(10), 2, ("incumbent", "fitted")) == ["nested:2:incumbent", "nested:2:fitted"]
         assert names(SPD(10), 2, ("random", "full")) == ["full", "nested:2:random"]
 
     def test_sizes_that_are_tried_are_smaller_than_the_space(self):
@@ -90,7 +90,7 @@ class TestArms:
         assert arm.nesting.latent.factors[1] == SPD(4)
 
     def test_arms_that_differ_in_the_lift_search_the_same(self):
-        _, first, second, _ = HDGaBO(2).arms_on(Sphere(50))
+        first, second = HDGaBO(2, ("incumbent", "fitted")).arms_on(Sphere(50))
         assert first.domain == second.domain == "nested:2"
         assert first.name != second.name
 
@@ -130,7 +130,7 @@ class TestArms:
     @pytest.mark.parametrize("space", [Product(Product(Sphere(2), Sphere(2)), Sphere(6))], ids=repr)
     @pytest.mark.parametrize("size", ["auto", (None, 2)])
     def test_inner_products_may_be_left_whole(self, space, size):
-        assert "nested:none,2:fitted" in names(space, size)
+        assert "nested:none,2:incumbent" in names(space, size)
 
     def test_products_in_products(self):
         space = Product(Product(Sphere(4), SPD(3)), Sphere(4))
@@ -284,21 +284,35 @@ class TestChoice:
         drawn = [by_success(["a", "b"], who, y, seeded(k)) for k in range(1000)]
         assert drawn.count(0) / 1000 == pytest.approx(5 / 6, abs=0.04)
 
-    def test_balance_alternates_with_embedded_spaces(self):
-        for n in range(1, 13):
-            who, y = notes(*[""] * n), [1.0] * n
-            chosen = {self.arms[balanced(list(self.arms), who, y, seeded(k))] for k in range(40)}
-            wide = {"full:embedded:2", "full:embedded:5"}
-            if n % 2:
-                assert chosen == {("full:embedded:2", "full:embedded:5")[n // 2 % 2]}
-            else:
-                assert chosen == set(self.arms) - wide
+    def drawn(self, names, who, y):
+        return {names[balanced(names, who, y, seeded(k))] for k in range(40)}
 
-    def test_balance_without_embedded_spaces_is_success(self):
-        who, y = notes("", "full", "full"), [3.0, 2.0, 4.0]
-        narrow = ["full", "nested:2:fitted"]
+    @pytest.mark.parametrize(("luck", "period"), [(0, 8), (2, 8), (-20, 2)])
+    def test_embedded_spaces_take_their_turn(self, luck, period):
+        """More often where the others have no luck; one after the other."""
+        start, y = self.history(luck, luck, 0, luck, 0)
+        for more in range(16):
+            who, values = start + notes(*[""] * more), y + [max(y)] * more
+            turn, chosen = len(who), self.drawn(list(self.arms), who, values)
+            if turn % period == 1:
+                assert chosen == {("full:embedded:2", "full:embedded:5")[turn // period % 2]}
+            else:
+                assert not any("embedded" in name for name in chosen)
+                assert len(chosen) > 1
+
+    @pytest.mark.parametrize(("full", "nested", "period"), [(0, 0, 8), (-5, 5, 8), (5, -5, 2)])
+    def test_without_embedded_spaces_the_full_model_is_the_scout(self, full, nested, period):
+        """More often where it has more luck than the others."""
+        start, y = self.history(full, nested, 0, 0, 0)
+        for more in range(16):
+            who, values = start + notes(*[""] * more), y + [max(y)] * more
+            expected = "full" if len(who) % period == 1 else "nested:2:fitted"
+            assert self.drawn(["full", "nested:2:fitted"], who, values) == {expected}
+
+    def test_balance_of_nested_arms_is_success(self):
+        who, y = notes("", "a", "b"), [3.0, 2.0, 4.0]
         for k in range(20):
-            assert balanced(narrow, who, y, seeded(k)) == by_success(narrow, who, y, seeded(k))
+            assert balanced(["a", "b"], who, y, seeded(k)) == by_success(["a", "b"], who, y, seeded(k))
 
     def test_balance_of_embedded_spaces_alone(self):
         wide = ["full:embedded:2", "full:embedded:5"]
@@ -497,7 +511,7 @@ class TestStudies:
         """Also where the best is at a corner of them."""
         space = SPD(4, eigenvalues=(0.5, 2))
         corner = torch.diag(torch.tensor([0.5, 0.5, 2.0, 2.0], dtype=torch.float64))
-        study = Study(space, HDGaBO(2, choice="in-turn", **QUICK), seed=0)
+        study = Study(space, HDGaBO(2, ("full", "fitted", "incumbent"), "in-turn", **QUICK), seed=0)
         study.add(corner, 0.0)
         study.run(lambda x: float((x - corner).square().sum()), 6, progress=False)
         space.check(torch.stack([trial.x for trial in study.ask(2)]), 1e-9)
@@ -525,7 +539,7 @@ class TestStudies:
         BOTH.check(study.history.points, 1e-9)
         assert all(trial.status == "told" for trial in study.history)
         arms = {trial.notes.get("arm", "none") for trial in study.history}
-        assert {"full", "nested:2,none:incumbent", "nested:2,none:fitted", "full:embedded:2,none"} <= arms
+        assert {"full", "nested:2,none:incumbent", "full:embedded:2,none"} <= arms
 
     def test_the_papers_configuration_runs(self):
         for space in (Sphere(5), SPD(3, eigenvalues=(0.1, 5))):

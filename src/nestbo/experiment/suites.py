@@ -105,23 +105,19 @@ ABLATION: dict[str, Method] = {
     "gaussian": Method("Gaussian kernel", lambda task: HDGaBO(task.size, kernel="gaussian")),
     "matern32": Method("Matérn-3/2 kernel", lambda task: HDGaBO(task.size, kernel="matern32")),
     "standardise": Method("values standardised only", lambda task: HDGaBO(task.size, outputs="standardise")),
-    "success": Method("arms chosen by success alone", lambda task: HDGaBO(task.size, choice="success")),
+    "success": Method("arms chosen by success alone", _vectors_only(lambda task: HDGaBO(task.size, choice="success"))),
     "in-turn": Method("arms in turn", lambda task: HDGaBO(task.size, choice="in-turn")),
-    "fitted-lift": Method("fitted lift only", lambda task: HDGaBO(task.size, ("full", "fitted", "embedded", "local"))),
-    "incumbent-lift": Method(
-        "incumbent lift only", lambda task: HDGaBO(task.size, ("full", "incumbent", "embedded", "local"))
+    "fitted-lift": Method("fitted lift", lambda task: HDGaBO(task.size, ("full", "fitted", "embedded", "local"))),
+    "random-lift": Method("random lift", lambda task: HDGaBO(task.size, ("full", "random", "embedded", "local"))),
+    "both-lifts": Method(
+        "fitted lift as well", lambda task: HDGaBO(task.size, ("full", "incumbent", "fitted", "embedded", "local"))
     ),
-    "random-lift": Method("random lift only", lambda task: HDGaBO(task.size, ("full", "random", "embedded", "local"))),
-    "no-full": Method(
-        "without the full arm", lambda task: HDGaBO(task.size, ("incumbent", "fitted", "embedded", "local"))
-    ),
-    "no-local": Method(
-        "without the local arm",
-        _matrices_only(lambda task: HDGaBO(task.size, ("full", "incumbent", "fitted", "embedded"))),
-    ),
+    "no-full": Method("without the full arm", lambda task: HDGaBO(task.size, ("incumbent", "embedded", "local"))),
+    "no-local": Method("without the local arm", _matrices_only(lambda task: HDGaBO(task.size, ("full", "incumbent")))),
     "no-embedded": Method(
-        "without the embedded arm", _vectors_only(lambda task: HDGaBO(task.size, ("full", "incumbent", "fitted")))
+        "without the embedded arm", _vectors_only(lambda task: HDGaBO(task.size, ("full", "incumbent")))
     ),
+    "hdgabo-nested": METHODS["hdgabo-nested"],
     "approximate": Method("approximate distances", _matrices_only(lambda task: HDGaBO(task.size, exact=False))),
 }
 

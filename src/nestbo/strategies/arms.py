@@ -23,6 +23,8 @@ _WIDER = 1  # a random great sphere of one dimension more is less often steep in
 _DECAY = 0.93  # of the memory of an arm's earlier suggestions, at each new one
 _LIFT_ITERATIONS = 5  # its start is so good that three settle four digits
 _PATIENCE = 40  # suggestions from one embedded space without a success
+_LUCK = 0.15  # a usual chance of success
+_SELDOM, _OFTEN = 8, 2  # one of so many suggestions is a scout's
 
 
 @dataclass(frozen=True)
@@ -168,11 +170,19 @@ def by_success(
 def balanced(
     names: list[str], notes: list[dict[str, Any]], y: list[float], rng: torch.Generator, pending: int = 0
 ) -> int:
-    """Every other suggestion from an embedded space, which sees all of the objective; the others by success."""
-    wide, turn = [k for k, name in enumerate(names) if EMBEDDED in name], len(notes) + pending
-    if turn % 2 and wide:
-        return wide[turn // 2 % len(wide)]
-    rest = [name for name in names if EMBEDDED not in name] or names
+    """Mostly by success, now and then from a scout, whom no learned subspace can mislead.
+
+    Scouts are embedded spaces or, where there are none, the full model. Their turn is one of eight, and every other
+    one while no other arm has the luck that is usual, or that of the full model as a scout.
+    """
+    luck = {name: (1 + good) / (2 + good + bad) for name, (good, bad) in record(names, notes, y).items()}
+    embedded, turn = [name for name in names if EMBEDDED in name], len(notes) + pending
+    scouts = embedded or [name for name in names if name == FULL]
+    rest = [name for name in names if name not in scouts] or names
+    enough = _LUCK if embedded else luck.get(FULL, 0.0)
+    period = _SELDOM if max(luck[name] for name in rest) >= enough else _OFTEN
+    if scouts and turn % period == 1:
+        return names.index(scouts[turn // period % len(scouts)])
     return names.index(rest[by_success(rest, notes, y, rng)])
 
 
