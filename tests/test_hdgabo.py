@@ -68,7 +68,8 @@ class TestText:
 class TestArms:
     def test_on_spheres_and_matrices(self):
         assert names(Sphere(50), 2) == ["full", "nested:2:incumbent", "full:embedded:2"]
-        assert names(SPD(10), 2) == ["full", "nested:2:incumbent", "nested:2:local"]
+        assert names(SPD(10), 2) == ["full", "nested:2:incumbent"]
+        assert names(SPD(10), 2, ("full", "local")) == ["full", "nested:2:local"]
         assert names(SPD(10), 2, ("incumbent", "fitted")) == ["nested:2:incumbent", "nested:2:fitted"]
         assert names(SPD(10), 2, ("random", "full")) == ["full", "nested:2:random"]
 
@@ -107,7 +108,8 @@ class TestArms:
             assert names(space, "auto", arms) == ["full"]
 
     def test_a_latent_space_as_large_as_the_space_is_the_full_model(self):
-        assert names(Sphere(5), 5) == ["full", "full:local"]
+        assert names(Sphere(5), 5) == ["full"]
+        assert names(Sphere(5), 5, ("full", "local")) == ["full", "full:local"]
         assert names(Sphere(5), 5, ("fitted",)) == ["full"]
         assert names(BOTH, (None, None), ("fitted",)) == ["full"]
         assert names(BOTH, (6, 2), ("fitted",)) == ["nested:6,2:fitted"]

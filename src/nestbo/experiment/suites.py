@@ -107,13 +107,15 @@ ABLATION: dict[str, Method] = {
     "standardise": Method("values standardised only", lambda task: HDGaBO(task.size, outputs="standardise")),
     "success": Method("arms chosen by success alone", _vectors_only(lambda task: HDGaBO(task.size, choice="success"))),
     "in-turn": Method("arms in turn", lambda task: HDGaBO(task.size, choice="in-turn")),
-    "fitted-lift": Method("fitted lift", lambda task: HDGaBO(task.size, ("full", "fitted", "embedded", "local"))),
-    "random-lift": Method("random lift", lambda task: HDGaBO(task.size, ("full", "random", "embedded", "local"))),
+    "fitted-lift": Method("fitted lift", lambda task: HDGaBO(task.size, ("full", "fitted", "embedded"))),
+    "random-lift": Method("random lift", lambda task: HDGaBO(task.size, ("full", "random", "embedded"))),
     "both-lifts": Method(
-        "fitted lift as well", lambda task: HDGaBO(task.size, ("full", "incumbent", "fitted", "embedded", "local"))
+        "fitted lift as well", lambda task: HDGaBO(task.size, ("full", "incumbent", "fitted", "embedded"))
     ),
-    "no-full": Method("without the full arm", lambda task: HDGaBO(task.size, ("incumbent", "embedded", "local"))),
-    "no-local": Method("without the local arm", _matrices_only(lambda task: HDGaBO(task.size, ("full", "incumbent")))),
+    "local": Method(
+        "local arm as well", _matrices_only(lambda task: HDGaBO(task.size, ("full", "incumbent", "local")))
+    ),
+    "no-full": Method("without the full arm", _vectors_only(lambda task: HDGaBO(task.size, ("incumbent", "embedded")))),
     "no-embedded": Method(
         "without the embedded arm", _vectors_only(lambda task: HDGaBO(task.size, ("full", "incumbent")))
     ),

@@ -289,7 +289,7 @@ class HDGaBO(Bayesian):
     """
 
     latent_dim: Any = "auto"
-    arms: tuple[str, ...] = (FULL, "incumbent", "embedded", "local")
+    arms: tuple[str, ...] = (FULL, "incumbent", "embedded")
     choice: str = "balanced"
     exact: bool = True
     outputs: str = field(default="auto", kw_only=True)
