@@ -204,6 +204,19 @@ class TestLiftNear:
         torch.testing.assert_close(mapping.lift_near(mapping.project(x), x), x, rtol=0, atol=1e-10)
 
     @FAMILIES
+    @pytest.mark.parametrize("count", [3, 15, 100])
+    def test_one_latent_point_over_many_matrices(self, family, count, rng):
+        """Few are searched for the bounds in other steps than many."""
+        space = SPD(5, eigenvalues=BOUNDS)
+        mapping, x = family.random(space, SPD(2, eigenvalues=BOUNDS), rng), space.random(count, rng=rng)
+        z = SPD(2, eigenvalues=BOUNDS).random(rng=rng)
+        lifted = mapping.lift_near(z, x)
+        space.check(lifted, 1e-9)
+        torch.testing.assert_close(mapping.project(lifted), z.expand(count, 2, 2), rtol=0, atol=1e-9)
+        each = torch.stack([mapping.lift_near(z, one) for one in x])
+        torch.testing.assert_close(lifted, each, rtol=0, atol=1e-6)
+
+    @FAMILIES
     @pytest.mark.parametrize("bound", BOUNDS)
     def test_a_matrix_at_a_bound_is_its_own_lift(self, family, bound, rng):
         """Its eigenvector there lies in the span of W, so that it is at the bound whatever the coupling is."""

@@ -5,6 +5,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nestbo import SPD, HDGaBO, Sphere, linalg, problem
+from nestbo.linalg.frames import _gram_schmidt
 from nestbo.linalg.jacobi import jacobi
 from nestbo.optimise import lbfgs
 from nestbo.optimise.lbfgs import _Problem
@@ -13,23 +14,34 @@ from nestbo.strategies import Runs
 
 WAITS = {
     "aten._local_scalar_dense.default",
-    "aten.nonzero.default",
-    "aten.equal.default",
+    "aten._linalg_check_errors.default",
     "aten._linalg_svd.default",
+    "aten._unique2.default",
+    "aten.equal.default",
     "aten.linalg_qr.default",
+    "aten.masked_select.default",
+    "aten.nonzero.default",
+    "aten.repeat_interleave.Tensor",
 }
+SOLVED_OTHERWISE = 4  # the size of matrices whose eigenvalues a GPU need not be waited for
 
 
 class Waiting(TorchDispatchMode):
-    """Counts the operations whose result the host has to wait for."""
+    """Notes the operations whose result a host would have to wait for on a GPU."""
 
     def __init__(self):
         super().__init__()
         self.found = []
 
     def __torch_dispatch__(self, function, types, arguments=(), options=None):
-        if str(function) in WAITS:
-            self.found.append(str(function))
+        name = str(function)
+        masked = name.startswith("aten.index") and any(
+            isinstance(index, torch.Tensor) and index.dtype == torch.bool
+            for index in (arguments[1] if isinstance(arguments[1], list | tuple) else ())
+        )
+        large = name == "aten._linalg_eigh.default" and arguments[0].shape[-1] > SOLVED_OTHERWISE
+        if name in WAITS or masked or large:
+            self.found.append(name)
         return function(*arguments, **(options or {}))
 
 
@@ -52,10 +64,25 @@ def test_no_iteration_waits_for_its_results(space, method, monkeypatch):
     assert waiting.found == []
 
 
-def test_waiting_is_noticed(monkeypatch):
-    with Waiting() as waiting:
-        assert torch.ones(3).sum() > 0
-    assert waiting.found
+ONES = torch.ones(5, 5, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    "waiting",
+    [
+        lambda: bool(ONES.sum() > 0),
+        lambda: ONES[ONES > 0],
+        lambda: ONES.clone().__setitem__(ONES > 0, ONES[0, 0]),
+        lambda: torch.unique(ONES),
+        lambda: torch.linalg.eigh(ONES),
+        lambda: torch.linalg.cholesky(ONES + torch.eye(5)),
+    ],
+    ids=["bool", "mask", "masked assignment", "unique", "eigh", "cholesky"],
+)
+def test_waiting_is_noticed(waiting):
+    with Waiting() as mode:
+        waiting()
+    assert mode.found
 
 
 def test_a_state_is_overwritten_by_another():
@@ -69,6 +96,13 @@ def test_a_state_is_overwritten_by_another():
     assert (x == 1).all()
     assert (memory == 1).all()
     assert old.x is x
+
+
+@pytest.mark.parametrize("shape", [(4, 3, 3), (2, 51, 6), (7, 1)], ids=str)
+def test_gram_schmidt_is_the_qr_factor(shape):
+    a = torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    torch.testing.assert_close(_gram_schmidt(a), linalg.orthonormal(a), rtol=0, atol=1e-13)
+    assert _gram_schmidt(torch.zeros_like(a)).isfinite().all()
 
 
 def test_steady_changes_nothing_where_there_is_no_gpu():

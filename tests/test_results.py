@@ -55,6 +55,8 @@ class TestMerging:
     def test_trials_that_are_behind_are_left_out_when_ten_are_ahead(self):
         long, short = record(drawn((10, 30))), record(drawn((5, 12)), first=10)
         assert series([short, long]).best.shape == (10, 30)
+        assert series([short, long], 20).best.shape[1] == 20
+        assert series([short, long], 99).best.shape == (10, 30)
 
     def test_fewer_end_where_the_shortest_does(self):
         assert series([record(drawn((4, 30))), record(drawn((5, 12)), first=4)]).best.shape == (9, 12)

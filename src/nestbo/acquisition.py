@@ -225,6 +225,7 @@ def maximise(
         starts, worth = _top(pools, unchecked if limits is None else judged, restarts // len(pools))
         # Logarithms are of order 1; plain improvements may be tiny, and would count as flat.
         height = torch.where(worth.isfinite(), worth, 0).abs().amax(0).clamp(1e-200, 1.0)
+        height = torch.where(worth.isfinite().any(0), height, 1.0)
 
     refined = judged
     if limits is not None:

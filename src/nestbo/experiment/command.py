@@ -63,15 +63,16 @@ def _add_run(commands: Commands) -> None:
     parser.add_argument("--problems", default="all", help="names or parts of them, separated by commas")
     parser.add_argument("--jobs", type=_count, default=1, help="processes")
     parser.add_argument("--chunk", type=_count, help="trials in one file, and in one process; all of them by default")
-    _add_common(parser, trials=30)
+    _add_common(parser, trials=30, budget=None)
     parser.set_defaults(command=_run)
 
 
 def _run(given: argparse.Namespace) -> int:
     seeds = range(given.first, given.first + given.trials)
-    cells = suite(given.suite).cells(given.methods, given.problems, seeds=seeds, chunk=given.chunk)
+    chosen = suite(given.suite)
+    cells = chosen.cells(given.methods, given.problems, seeds=seeds, chunk=given.chunk)
     options: dict[str, Any] = {"jobs": given.jobs, "threads": given.threads, "limit": given.limit}
-    wrong = run_cells(cells, given.budget, given.out, device=given.device, **options)
+    wrong = run_cells(cells, given.budget or chosen.budget, given.out, device=given.device, **options)
     for line in wrong:
         sys.stderr.write(line + "\n")
     return int(bool(wrong))
@@ -97,10 +98,10 @@ def _one(given: argparse.Namespace) -> None:
     _say(f"{trials.method}: after {state.y.shape[1]} evaluations, median {middle:.4g} ({low:.4g}, {high:.4g})")
 
 
-def _add_common(parser: argparse.ArgumentParser, trials: int) -> None:
+def _add_common(parser: argparse.ArgumentParser, trials: int, budget: int | None = 305) -> None:
     parser.add_argument("--trials", type=int, default=trials)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--budget", type=int, default=305, help=_BUDGET)
+    parser.add_argument("--budget", type=_count, default=budget, help=_BUDGET)
     parser.add_argument("--out", type=Path, required=True, help="the folder of the results")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--threads", type=_count, default=1, help="of each process")

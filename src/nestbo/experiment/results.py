@@ -118,8 +118,8 @@ class Series:
     devices: tuple[str, ...]
 
 
-def series(parts: list[Record]) -> Series:
-    """The records of one method on one problem as one; of a seed that is there twice, the longer trial.
+def series(parts: list[Record], budget: int | None = None) -> Series:
+    """The records of one method on one problem as one, up to a budget; of a seed that is there twice, the longer trial.
 
     Trials that did not come as far as the tenth longest (the shortest, if there are fewer than ten) are left out, and
     the others end where that one does.
@@ -130,6 +130,7 @@ def series(parts: list[Record]) -> Series:
             if len(regret) > len(trials.get(seed, ())):
                 trials[seed] = regret
     length = sorted(map(len, trials.values()), reverse=True)[:_ENOUGH][-1]
+    length = length if budget is None else min(length, budget)
     kept = {seed: regret for seed, regret in sorted(trials.items()) if len(regret) >= length}
     best = np.stack([np.minimum.accumulate(regret[:length]) for regret in kept.values()])
     spent = sum(float(part.seconds.sum()) for part in parts)
@@ -148,7 +149,10 @@ def results(places: Iterable[Path], suite: Suite | None = None) -> Results:
             if suite is None or _belongs(record, suite):
                 groups.setdefault(record.task, {}).setdefault(record.label, []).append(record)
     tasks = list(groups) if suite is None else [task for task in suite.tasks if task in groups]
-    return {task: {label: series(groups[task][label]) for label in _ordered(groups[task], suite)} for task in tasks}
+    budget = None if suite is None else suite.budget
+    return {
+        task: {label: series(groups[task][label], budget) for label in _ordered(groups[task], suite)} for task in tasks
+    }
 
 
 def _belongs(record: Record, suite: Suite) -> bool:

@@ -140,11 +140,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Suite:
-    """A comparison; ``about`` says of what."""
+    """A comparison after ``budget`` evaluations; ``about`` says of what."""
 
     about: str
     tasks: tuple[Task, ...]
     methods: Mapping[str, Method]
+    budget: int = 305
 
     def cells(
         self, methods: str = "all", problems: str = "all", *, seeds: Sequence[int], chunk: int | None = None
@@ -216,6 +217,7 @@ SUITES: dict[str, Suite] = {
         "HD-GaBO with one of its defaults changed",
         (Task("ackley", "sphere:50", 5), Task("rosenbrock", f"spd:10:{MATRICES}", 3)),
         ABLATION,
+        155,
     ),
 }
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from nestbo.linalg.symmetric import inverse_sqrtm
+from nestbo.linalg.vectors import unit
 
 
 def orthonormal(a: Tensor) -> Tensor:
@@ -27,7 +28,7 @@ def _gram_schmidt(a: Tensor) -> Tensor:
         for _ in range(2 if columns else 0):
             basis = torch.stack(columns, -1)
             column = column - (basis @ (basis.mT @ column.unsqueeze(-1))).squeeze(-1)
-        columns.append(column / column.norm(dim=-1, keepdim=True))
+        columns.append(unit(column))
     return torch.stack(columns, -1)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 
 import torch
@@ -29,23 +30,35 @@ def replayed(step: Callable[[State], State], state: State, iterations: int) -> S
         first = _without_waiting(step, state)  # which also prepares the libraries for the capture
         if first is None:
             return None
-        held = first.map(torch.clone)
-        graph.capture_begin(pool=keeper.pool(), capture_error_mode="thread_local")
-        try:
-            held.overwrite(step(held))
-        finally:
-            graph.capture_end()
+        held = first.map(torch.clone).change(index=first.index, data=first.data)  # these stay as they are
+        if not _captured(graph, keeper, step, held):
+            return None
         for k in range(1, iterations):
             if k % _LOOKS == 0 and not held.running.any():
                 break
             graph.replay()
-        held = held.map(torch.clone)  # out of the memory of the graph
     current.wait_stream(stream)
     return held
 
 
+def _captured(
+    graph: torch.cuda.CUDAGraph, keeper: torch.cuda.CUDAGraph, step: Callable[[State], State], held: State
+) -> bool:
+    """Whether the graph could take up a step of a state; a failure spoils the lane."""
+    graph.capture_begin(pool=keeper.pool(), capture_error_mode="thread_local")
+    try:
+        held.overwrite(step(held))
+        graph.capture_end()
+    except RuntimeError:
+        with suppress(RuntimeError):
+            graph.capture_end()
+        _lane.cache_clear()
+        return False
+    return True
+
+
 def _without_waiting(step: Callable[[State], State], state: State) -> State | None:
-    """One step, or None where the host had to wait for the GPU within it."""
+    """One step, or None where the host had to wait for the GPU within it; no thread may do so meanwhile."""
     before = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
     try:

@@ -54,11 +54,14 @@ class State:
 
     def map(self, f: Callable[[Tensor], Tensor]) -> State:
         """The same function of every tensor."""
-        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         part: dict[str, Any] = {
-            name: tuple(map(f, value)) if isinstance(value, tuple) else f(value) for name, value in values.items()
+            name: tuple(map(f, value)) if isinstance(value, tuple) else f(value) for name, value in self._fields.items()
         }
         return State(**part)
+
+    @property
+    def _fields(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     def rows(self, keep: Tensor) -> State:
         """Only some of the rows."""
@@ -66,14 +69,13 @@ class State:
 
     def overwrite(self, other: State) -> None:
         """Write the numbers of another state of the same shape over those of this one."""
-        old, new = ([*state.data, *state.memory, *state._single] for state in (self, other))
+        old, new = (
+            [tensor for value in state._fields.values() for tensor in (value if isinstance(value, tuple) else [value])]
+            for state in (self, other)
+        )
         for own, their in zip(old, new, strict=True):
             if own is not their:
                 own.copy_(their)
-
-    @property
-    def _single(self) -> list[Tensor]:
-        return [self.index, self.x, self.value, self.gradient, self.norm, self.reason, self.iterations]
 
     def change(self, **changes: Any) -> State:
         """A copy with some fields replaced."""

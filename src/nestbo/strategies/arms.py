@@ -172,8 +172,8 @@ def balanced(
 ) -> int:
     """Mostly by success, now and then from a scout, whom no learned subspace can mislead.
 
-    Scouts are embedded spaces or, where there are none, the full model. Their turn is one of eight, and every other
-    one while no other arm has the luck that is usual, or that of the full model as a scout.
+    Theirs is one of eight suggestions. Embedded spaces are scouts, and make every other one while no other arm has the
+    usual luck; where there are none, the full model is, and does so while it has more luck than the others.
     """
     luck = {name: (1 + good) / (2 + good + bad) for name, (good, bad) in record(names, notes, y).items()}
     embedded, turn = [name for name in names if EMBEDDED in name], len(notes) + pending

@@ -27,7 +27,7 @@ class _Posterior(GPyTorchPosterior):  # type: ignore[misc]
     @property
     def variance(self) -> Tensor:
         value: Tensor = self.distribution.lazy_covariance_matrix.diagonal(dim1=-1, dim2=-2).unsqueeze(-1)
-        return value
+        return value.clamp(min=_LEAST_VARIANCE)
 
 
 class GP(Model):  # type: ignore[misc]
