@@ -105,7 +105,7 @@ ABLATION: dict[str, Method] = {
     "gaussian": Method("Gaussian kernel", lambda task: HDGaBO(task.size, kernel="gaussian")),
     "matern32": Method("Matérn-3/2 kernel", lambda task: HDGaBO(task.size, kernel="matern32")),
     "standardise": Method("values standardised only", lambda task: HDGaBO(task.size, outputs="standardise")),
-    "success": Method("arms chosen by success alone", _vectors_only(lambda task: HDGaBO(task.size, choice="success"))),
+    "success": Method("arms chosen by success alone", lambda task: HDGaBO(task.size, choice="success")),
     "in-turn": Method("arms in turn", lambda task: HDGaBO(task.size, choice="in-turn")),
     "fitted-lift": Method("fitted lift", lambda task: HDGaBO(task.size, ("full", "fitted", "embedded"))),
     "random-lift": Method("random lift", lambda task: HDGaBO(task.size, ("full", "random", "embedded"))),
