@@ -141,9 +141,8 @@ def _moved(hidden: Problem, device: str) -> Problem:
 
 
 def _method(trials: Trials) -> Strategy:
-    return (
-        HDGaBO(trials.latent_dim, ("full", "local"), "success") if trials.method == ORACLE else strategy(trials.method)
-    )
+    oracle = trials.method == ORACLE
+    return HDGaBO(trials.latent_dim, ("full", "local"), "success") if oracle else strategy(trials.method)
 
 
 def _begin(trials: Trials, where: Manifold, objective: Callable[[Tensor], Tensor], device: str) -> Progress:

@@ -52,7 +52,7 @@ class ManifoldKernel(Kernel):  # type: ignore[misc]
     def _centre(self, medians: Tensor) -> None:
         """Put the prior around the medians, and start there."""
         low, high = self.lengthscale_bounds
-        self.median_lengthscale, self.log_medians = medians, tuple(medians.log().tolist())
+        self.median_lengthscale = medians
         self.initialize(lengthscale=torch.clamp(medians, 1.001 * low, 0.999 * high))
         prior = LogNormalPrior(medians.log(), torch.full_like(medians, _PRIOR_WIDTH))
         self.register_prior("lengthscale_prior", prior, "lengthscale")
@@ -85,7 +85,8 @@ class ManifoldKernel(Kernel):  # type: ignore[misc]
 
     def log_prior(self, log_lengthscale: Tensor) -> Tensor:
         """Logarithm of the normal prior density of log ℓ (…, scales), up to a constant: (…)."""
-        z = (log_lengthscale - linalg.constant(self.log_medians, log_lengthscale)) / _PRIOR_WIDTH
+        medians = linalg.constant(tuple(self.median_lengthscale.log().tolist()), log_lengthscale)
+        z = (log_lengthscale - medians) / _PRIOR_WIDTH
         return -(z**2).sum(-1) / 2
 
     def _calibrate(self) -> float:

@@ -93,7 +93,7 @@ class Runs:
     def random(self, space: Manifold) -> Tensor:
         """A random point of the space for each run, (runs, *point), allowed where constraints are known."""
         if self.allowed is None:
-            return torch.stack([space.random(rng=rng) for rng in self.rngs])
+            return space.random_each(1, self.rngs)[0]
         return torch.stack([self.allowed.random(rng) for rng in self.rngs])
 
     def noted(self, key: str) -> list[Any] | None:

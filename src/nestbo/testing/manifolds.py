@@ -29,9 +29,9 @@ def points_lie_on_it(manifold: Manifold, rng: torch.Generator) -> None:
     require(x.shape == (4, 3, *manifold.point_shape), f"{manifold}: random points have the wrong shape {x.shape}")
     manifold.check(x, 1e-10)
     manifold.check(manifold.project(torch.randn(x.shape, generator=rng, dtype=x.dtype)), 1e-10)
-    each = [torch.stack([manifold.random(3, rng=torch.Generator().manual_seed(s)) for s in range(2)], 1)]
-    each.append(manifold.random_each(3, [torch.Generator().manual_seed(s) for s in range(2)]))
-    close(*each, f"{manifold}: random points of several runs are not those of each")
+    alone = [manifold.random(3, rng=torch.Generator().manual_seed(seed)) for seed in range(2)]
+    together = manifold.random_each(3, [torch.Generator().manual_seed(seed) for seed in range(2)])
+    close(together, torch.stack(alone, 1), f"{manifold}: random points of several runs are not those of each")
 
 
 def projections_are_idempotent(manifold: Manifold, rng: torch.Generator) -> None:
