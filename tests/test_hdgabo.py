@@ -1,17 +1,18 @@
 """HD-GaBO: its text form, its arms, how they are chosen, and studies with it."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
 import nestbo as nb
-from nestbo import SPD, ArgumentError, Box, HDGaBO, Product, RandomSearch, Sphere, Study, strategy
+from nestbo import SPD, ArgumentError, Box, Euclidean, HDGaBO, Product, RandomSearch, Sphere, Study, strategy
 from nestbo.nested import NestedProduct, NestedSPD, NestedSphere, Nesting
 from nestbo.strategies import Runs
-from nestbo.strategies.arms import CHOICES, Arm, balanced, by_success, exhausted, in_turn, record, standings
+from nestbo.strategies.arms import CHOICES, Arm, balanced, by_success, exhausted, in_turn, record, stalled, standings
 from nestbo.strategies.base import due, successes
-from nestbo.strategies.local import radius
+from nestbo.strategies.local import START, Region, regions
 
 BOTH = Product(Sphere(6), SPD(3))
 QUICK = {"initial": 3, "outputs": "standardise"}
@@ -68,8 +69,9 @@ class TestText:
 class TestArms:
     def test_on_spheres_and_matrices(self):
         assert names(Sphere(50), 2) == ["full", "nested:2:incumbent", "full:embedded:2"]
-        assert names(SPD(10), 2) == ["full", "nested:2:incumbent"]
+        assert names(SPD(10), 2) == ["full", "nested:2:incumbent", "nested:2:local"]
         assert names(SPD(10), 2, ("full", "local")) == ["full", "nested:2:local"]
+        assert names(Sphere(6)) == ["full", "nested:2:incumbent", "full:embedded:2", "nested:5:incumbent"]
         assert names(SPD(10), 2, ("incumbent", "fitted")) == ["nested:2:incumbent", "nested:2:fitted"]
         assert names(SPD(10), 2, ("random", "full")) == ["full", "nested:2:random"]
 
@@ -108,8 +110,7 @@ class TestArms:
             assert names(space, "auto", arms) == ["full"]
 
     def test_a_latent_space_as_large_as_the_space_is_the_full_model(self):
-        assert names(Sphere(5), 5) == ["full"]
-        assert names(Sphere(5), 5, ("full", "local")) == ["full", "full:local"]
+        assert names(Sphere(5), 5) == ["full", "full:local"]
         assert names(Sphere(5), 5, ("fitted",)) == ["full"]
         assert names(BOTH, (None, None), ("fitted",)) == ["full"]
         assert names(BOTH, (6, 2), ("fitted",)) == ["nested:6,2:fitted"]
@@ -224,16 +225,6 @@ class TestRecord:
             y += [4.0 if k == success else 10.0, 3.0 - k]
         assert exhausted("wide", who, y) is expected
 
-    def test_the_radius_of_a_local_arm_follows_its_own_luck(self):
-        here, there, y = {"arm": "full:local"}, {"arm": "full"}, [5.0, 6, 7, 4, 3, 2, 1]
-        first = radius("full:local", [], [])
-        assert radius("full:local", [there] * 7, y) == first
-        assert radius("full:local", [{}] * 3 + [here], y[:4]) > first
-        assert radius("full:local", [{}, here, here], y[:3]) < first
-        shrinking = [radius("full:local", [here] * n, [1.0] * n) for n in range(1, 60)]
-        assert min(shrinking) > 0
-        assert shrinking.count(first) > 0  # in the end it begins anew
-
     def test_standings(self):
         arms = [Arm("full"), Arm("nested:2", None, "fitted"), Arm("nested:2", None, "random")]
         who = notes("", "full", "nested:2:fitted", "full", "full")
@@ -302,14 +293,31 @@ class TestChoice:
                 assert not any("embedded" in name for name in chosen)
                 assert len(chosen) > 1
 
-    @pytest.mark.parametrize(("full", "nested", "period"), [(0, 0, 8), (-5, 5, 8), (5, -5, 2)])
-    def test_without_embedded_spaces_the_full_model_is_the_scout(self, full, nested, period):
-        """More often where it has more luck than the others."""
-        start, y = self.history(full, nested, 0, 0, 0)
-        for more in range(16):
-            who, values = start + notes(*[""] * more), y + [max(y)] * more
-            expected = "full" if len(who) % period == 1 else "nested:2:fitted"
-            assert self.drawn(["full", "nested:2:fitted"], who, values) == {expected}
+    def test_without_embedded_spaces_local_searches_and_the_full_model_are_scouts(self):
+        arms = ["full", "nested:2:incumbent", "nested:2:local"]
+        chosen = [self.drawn(arms, notes(*[""] * n), [1.0] * n) for n in (8, 9, 10, 17)]
+        assert chosen == [{"nested:2:incumbent"}, {"nested:2:local"}, {"nested:2:incumbent"}, {"full"}]
+
+    def test_where_the_best_value_stands_still_they_leave_the_others_a_turn(self):
+        arms, stuck = ["full", "nested:2:incumbent", "nested:2:local"], [9.0, 1.0, *[5.0] * 40]
+        for n in range(32, 42):
+            scout = ("full", "nested:2:local")[n // 8 % 2]
+            assert self.drawn(arms, notes(*[""] * n), stuck[:n]) == {"nested:2:incumbent" if n % 8 == 1 else scout}
+
+    def test_standing_still(self):
+        """The median is 5: 0.003 of the way from there to the best has to be gone within 25 evaluations."""
+        assert not stalled([9.0, 1.0, *[5.0] * 24])
+        assert stalled([9.0, 1.0, *[5.0] * 25])
+        assert stalled([9.0, 1.0, *[5.0] * 20, 0.99, *[5.0] * 10])
+        assert not stalled([9.0, 1.0, *[5.0] * 20, 0.98, *[5.0] * 10])
+        assert not stalled([2.0 - k / 100 for k in range(60)])
+        assert not stalled([])
+        assert not stalled([5.0] * 40)  # as where nothing is feasible yet
+        assert not stalled([1.7e308] * 40)
+
+    def test_without_nested_arms_the_full_model_is_no_scout(self):
+        chosen = [self.drawn(["full", "full:local"], notes(*[""] * n), [1.0] * n) for n in (8, 9, 10, 17)]
+        assert chosen == [{"full"}, {"full:local"}, {"full"}, {"full:local"}]
 
     def test_balance_of_nested_arms_is_success(self):
         who, y = notes("", "a", "b"), [3.0, 2.0, 4.0]
@@ -371,6 +379,80 @@ class TestModels:
             study.model()
 
 
+class TestRegions:
+    """Trust regions of one run on a line with a typical distance of 1: 0.3 from known points is away, 0.1 is near."""
+
+    x, y = (0.0, 0.2, 0.5, 0.9, 1.5), (1.0, 2.0, 3.0, 4.0, 5.0)
+
+    def region(self, x, y, starts=(), seed=0, **more):
+        """The next region, after evaluations of which the last are the arm's, each with the place its region began."""
+        line = Euclidean(1)
+        where, values = (torch.tensor(each, dtype=torch.float64).unsqueeze(0) for each in (x, y))
+        points = line.typical_distance * where.unsqueeze(-1)
+        who = [{"arm": "local", START: points[0, start].tolist()} for start in starts]
+        runs = Runs(points, values, points[:, :0], [seeded(seed)], [[{}] * (len(x) - len(starts)) + who])
+        (found,) = regions("local", line, points, replace(runs, **more))
+        return found
+
+    def test_the_first_begins_at_the_best_point_away_from_the_best(self):
+        assert self.region(self.x, self.y) == Region(2, 2, 0.25)
+
+    def test_where_no_point_is_away_it_begins_at_the_farthest(self):
+        assert self.region((0.0, 0.0, 0.0, 0.1), (1.0, 2.0, 3.0, 4.0)).start == 3
+        for many in (1, 5):
+            assert self.region([0.0] * many, [1.0] * many) == Region(0, 0, 0.25)
+
+    def test_successes_widen_and_move_it_and_failures_narrow_it(self):
+        better = self.region((*self.x, 0.6), (*self.y, 2.5), (2,))
+        worse = self.region((*self.x, 0.6), (*self.y, 3.5), (2,))
+        hardly = self.region((*self.x, 0.6), (*self.y, 2.91), (2,))
+        assert better == Region(2, 5, pytest.approx(1.6 * 0.25))
+        assert worse == Region(2, 2, pytest.approx(0.75 * 0.25))
+        assert hardly == Region(2, 5, pytest.approx(0.75 * 0.25))  # less than a twentieth of the way to the best
+
+    def test_evaluations_that_finish_late_do_not_confuse_it(self):
+        assert self.region((1.0, *self.x, 0.6), (9.0, *self.y, 2.5), (3,))[:2] == (3, 6)
+
+    def test_nor_do_equal_values(self):
+        """All but one, as of failures, or of an objective that is flat but for a basin."""
+        assert self.region((*self.x, 0.6), (1.0, *[9.0] * 5), (2,)) == Region(2, 2, pytest.approx(0.75 * 0.25))
+
+    def test_where_it_has_shrunk_to_nothing_another_one_begins_away_from_all(self):
+        tried = [0.5 + k / 100 for k in range(1, 9)]
+        assert self.region((*self.x, *tried[:7]), (*self.y, *[3.5] * 7), [2] * 7).start == 2
+        assert self.region((*self.x, *tried), (*self.y, *[3.5] * 8), [2] * 8).start in (3, 4)
+
+    def test_where_it_has_come_back_to_a_known_point_another_one_begins(self):
+        assert self.region((*self.x, 0.05), (*self.y, 1.5), (2,)).start in (3, 4)
+        assert self.region((*self.x, 0.05), (*self.y, 0.5), (2,)).centre == 5  # it is better there
+
+    def test_every_other_one_begins_anywhere(self):
+        found = {self.region((*self.x, 0.05), (*self.y, 1.5), (2,), seed).start for seed in range(20)}
+        assert found == {3, 4}
+        x, y = (*self.x, 2.0, 0.05, 0.06), (*self.y, 6.0, 1.5, 1.6)
+        assert {self.region(x, y, (2, 3), seed).start for seed in range(9)} == {4}
+
+    def test_it_goes_on_where_a_point_is_under_evaluation(self):
+        """An ended region is followed by one from anywhere: four points asked at once are all of that one."""
+        x, y = (*self.x, 2.0, 2.5, 3.0, 0.05), (*self.y, 6.0, 7.0, 8.0, 1.5)
+        asked = {"arm": "local", START: [Euclidean(1).typical_distance * 2.5]}
+        assert {self.region(x, y, (2,), seed, asked=[[asked]]).start for seed in range(9)} == {6}
+
+    def test_it_begins_neither_at_a_failure_nor_where_a_constraint_is_violated(self):
+        feasible = torch.tensor([[True, True, False, True, True]])
+        assert self.region(self.x, self.y, feasible=feasible).start == 3
+        failed = [[{}, {}, {}, {"failed": "motor"}]]
+        assert self.region((0.0, 0.01, 0.02, 0.9), (1.0, 2.0, 3.0, 3.0), notes=failed).start == 2
+
+    def test_where_values_are_noisy_the_model_says_which_is_the_best(self):
+        posterior = torch.tensor([[3.0, 4.0, 1.0, 2.0, 5.0]])
+        assert self.region(self.x, self.y, posterior=posterior).start == 3
+
+    def test_notes_without_a_start_are_of_no_region(self):
+        """Those of the arm of this name that earlier versions had."""
+        assert self.region(self.x, self.y, notes=[[{"arm": "local"}] * 5]) == Region(2, 2, 0.25)
+
+
 class TestProposals:
     def runs(self, space, who, rng, first=0):
         """Six evaluations of each run, with generators of different seeds."""
@@ -386,23 +468,29 @@ class TestProposals:
         bases = [torch.tensor(note["full:embedded:2"], dtype=torch.float64) for note in (first, second)]
         return x[0], *bases
 
-    def test_a_local_arm_keeps_to_a_trust_region_around_the_best_point(self, rng):
+    def test_a_local_arm_keeps_to_a_trust_region(self, rng):
         space = SPD(3, eigenvalues=(0.1, 10))
-        runs = self.runs(space, [[{}] * 6, [{"arm": "full:local"}] * 6], rng)
+        runs = self.runs(space, [[{}] * 6] * 2, rng)
+        worst = runs.x[1, runs.y[1].argmax()].flatten().tolist()
+        runs.notes[1] = [{}] * 5 + [{"arm": "full:local", START: worst}]
         x, notes = HDGaBO(3, ("local",), **QUICK).propose(space, runs)
-        away = (space.embed(x) - space.embed(runs.best.squeeze(1))).norm(dim=-1)
-        sizes = [radius("full:local", past, y) for past, y in zip(runs.notes, runs.y.tolist(), strict=True)]
-        assert sizes[1] != sizes[0]
+        found = regions("full:local", space, runs.x, runs)
+        assert found[0].radius != found[1].radius
+        centres = torch.stack([points[region.centre] for points, region in zip(runs.x, found, strict=True)])
+        away = (space.embed(x) - space.embed(centres)).norm(dim=-1)
         assert (away > 0).all()
-        assert (away < 1.2 * space.typical_distance * torch.tensor(sizes)).all()
+        assert (away < 1.2 * space.typical_distance * torch.tensor([region.radius for region in found])).all()
         assert [note["arm"] for note in notes] == ["full:local"] * 2
+        starts = [points[region.start].flatten().tolist() for points, region in zip(runs.x, found, strict=True)]
+        assert [note[START] for note in notes] == starts
 
-    def test_a_local_arm_on_a_nested_space_keeps_the_rest_of_the_best_point(self, rng):
+    def test_a_local_arm_on_a_nested_space_keeps_the_rest_of_its_centre(self, rng):
         space = SPD(4)
         runs = self.runs(space, [[{}] * 6], rng)
         x, (note,) = HDGaBO(2, ("local",), **QUICK).propose(space, runs)
         mapping = Nesting(space, SPD(2)).at(torch.tensor([note["nested:2"]["basis"]], dtype=torch.float64))
-        again = mapping.lift_near(mapping.project(x.unsqueeze(1)), runs.best).squeeze(1)
+        centre = torch.tensor(note[START], dtype=torch.float64).reshape(1, 1, 4, 4)
+        again = mapping.lift_near(mapping.project(x.unsqueeze(1)), centre).squeeze(1)
         torch.testing.assert_close(again, x, rtol=1e-8, atol=1e-8)
 
     def test_embedded_spaces_stay_the_same(self, rng):
@@ -494,6 +582,7 @@ class TestStudies:
         [
             (Sphere(8), HDGaBO(2, initial=3)),
             (SPD(3, eigenvalues=(0.1, 5)), HDGaBO(2, choice="in-turn", **QUICK)),
+            (SPD(3, eigenvalues=(0.1, 5)), HDGaBO(2, ("local",), **QUICK)),
         ],
         ids=repr,
     )
@@ -527,11 +616,13 @@ class TestStudies:
         points = torch.stack([trial.x for trial in study.ask(3)])
         assert (Sphere(6).pairwise_dist(points, points) + 10 * torch.eye(3) > 1e-3).all()
 
-    def test_maximising_is_minimising_the_negative(self):
-        f = smooth(Sphere(6))
-        method = HDGaBO(2, initial=3)
-        least = Study(Sphere(6), method, seed=1).run(f, 7, progress=False)
-        most = Study(Sphere(6), method, seed=1, direction="maximize").run(lambda x: -f(x), 7, progress=False)
+    @pytest.mark.parametrize(
+        ("space", "method"), [(Sphere(6), HDGaBO(2, initial=3)), (SPD(3), HDGaBO(2, ("local",), **QUICK))], ids=repr
+    )
+    def test_maximising_is_minimising_the_negative(self, space, method):
+        f = smooth(space)
+        least = Study(space, method, seed=1).run(f, 7, progress=False)
+        most = Study(space, method, seed=1, direction="maximize").run(lambda x: -f(x), 7, progress=False)
         assert torch.equal(least.history.points, most.history.points)
         assert most.best.value == -least.best.value
 
@@ -549,12 +640,21 @@ class TestStudies:
             space.check(study.history.points, 1e-9)
             assert [trial.notes.get("arm") for trial in study.history] == [None] * 5 + ["nested:2:fitted"] * 2
 
-    def test_failures_are_survived(self):
-        study = Study(Sphere(6), HDGaBO(2, **QUICK), seed=0)
-        f = smooth(Sphere(6))
-        study.run(lambda x: math.nan if x[0] > 0 else f(x), 8, progress=False)
-        assert {trial.status for trial in study.history} == {"told", "failed"}
-        Sphere(6).check(study.ask().x, 1e-9)
+    @pytest.mark.parametrize(
+        ("space", "method"), [(Sphere(6), HDGaBO(2, **QUICK)), (SPD(3), HDGaBO(2, ("local",), **QUICK))], ids=repr
+    )
+    def test_failures_are_survived(self, space, method):
+        study = Study(space, method, seed=0)
+        f, seen = smooth(space), iter(range(8))
+        study.run(lambda x: math.nan if next(seen) % 2 else f(x), 8, progress=False)
+        assert [trial.status for trial in study.history] == ["told", "failed"] * 4
+        space.check(study.ask().x, 1e-9)
+
+    def test_local_searches_asked_together_are_one(self):
+        study = Study(SPD(3), HDGaBO(2, ("local",), **QUICK), seed=0).run(smooth(SPD(3)), 6, progress=False)
+        together = study.ask(3)
+        assert len({tuple(trial.notes[START]) for trial in together}) == 1
+        assert len({tuple(trial.x.flatten().tolist()) for trial in together}) == 3
 
 
 def test_a_hidden_function_is_minimised_better_than_at_random():

@@ -37,6 +37,11 @@ class Task:
         return self.latent_dim or (3 if self.matrices else 5)
 
     @property
+    def scout(self) -> str:
+        """The arm of HD-GaBO that is a scout there."""
+        return "local" if self.matrices else "embedded"
+
+    @property
     def vectors(self) -> int:
         """The dimension of the linear space that holds the latent one: vectors of R^(d+1), entries of d×d matrices."""
         return self.size * (self.size + 1) // 2 if self.matrices else self.size + 1
@@ -78,6 +83,7 @@ METHODS: dict[str, Method] = {
         "Cholesky REMBO", _matrices_only(lambda task: REMBO(task.vectors, coordinates="cholesky"))
     ),
     "gabo-paper": Method("GaBO, paper", lambda task: GaBO.paper()),
+    "gabo-paper-lbfgs": Method("GaBO, paper, L-BFGS", lambda task: replace(GaBO.paper(), optimiser="lbfgs")),
     "gabo": Method("GaBO", lambda task: GaBO()),
     "hdgabo-paper": Method("HD-GaBO, paper", lambda task: HDGaBO.paper(task.size)),
     "hdgabo-paper-lbfgs": Method(
@@ -107,17 +113,14 @@ ABLATION: dict[str, Method] = {
     "standardise": Method("values standardised only", lambda task: HDGaBO(task.size, outputs="standardise")),
     "success": Method("arms chosen by success alone", lambda task: HDGaBO(task.size, choice="success")),
     "in-turn": Method("arms in turn", lambda task: HDGaBO(task.size, choice="in-turn")),
-    "fitted-lift": Method("fitted lift", lambda task: HDGaBO(task.size, ("full", "fitted", "embedded"))),
-    "random-lift": Method("random lift", lambda task: HDGaBO(task.size, ("full", "random", "embedded"))),
+    "fitted-lift": Method("fitted lift", lambda task: HDGaBO(task.size, ("full", "fitted", task.scout))),
+    "random-lift": Method("random lift", lambda task: HDGaBO(task.size, ("full", "random", task.scout))),
     "both-lifts": Method(
-        "fitted lift as well", lambda task: HDGaBO(task.size, ("full", "incumbent", "fitted", "embedded"))
+        "fitted lift as well", lambda task: HDGaBO(task.size, ("full", "incumbent", "fitted", task.scout))
     ),
-    "local": Method(
-        "local arm as well", _matrices_only(lambda task: HDGaBO(task.size, ("full", "incumbent", "local")))
-    ),
-    "no-full": Method("without the full arm", _vectors_only(lambda task: HDGaBO(task.size, ("incumbent", "embedded")))),
-    "no-embedded": Method(
-        "without the embedded arm", _vectors_only(lambda task: HDGaBO(task.size, ("full", "incumbent")))
+    "no-full": Method("without the full arm", lambda task: HDGaBO(task.size, ("incumbent", task.scout))),
+    "no-scout": Method(
+        "without embedded spaces or local searches", lambda task: HDGaBO(task.size, ("full", "incumbent"))
     ),
     "hdgabo-nested": METHODS["hdgabo-nested"],
     "approximate": Method("approximate distances", _matrices_only(lambda task: HDGaBO(task.size, exact=False))),

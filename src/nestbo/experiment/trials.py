@@ -141,8 +141,7 @@ def _moved(hidden: Problem, device: str) -> Problem:
 
 
 def _method(trials: Trials) -> Strategy:
-    oracle = trials.method == ORACLE
-    return HDGaBO(trials.latent_dim, ("full", "local"), "success") if oracle else strategy(trials.method)
+    return HDGaBO(trials.latent_dim) if trials.method == ORACLE else strategy(trials.method)
 
 
 def _begin(trials: Trials, where: Manifold, objective: Callable[[Tensor], Tensor], device: str) -> Progress:

@@ -24,6 +24,7 @@ _DECAY = 0.93  # of the memory of an arm's earlier suggestions, at each new one
 _LIFT_ITERATIONS = 5  # its start is so good that three settle four digits
 _PATIENCE = 40  # suggestions from one embedded space without a success
 _LUCK = 0.15  # a usual chance of success
+_WHILE, _HARDLY = 25, 0.003  # in so many evaluations it should move by so much of its distance to the median
 _SELDOM, _OFTEN = 8, 2  # one of so many suggestions is a scout's
 
 
@@ -90,9 +91,10 @@ def arms_on(space: Manifold, latent_dim: Any, names: Iterable[str], *, logarithm
         new = wide.ambient != wide.latent and all(arm.nesting != wide for arm in arms)
         if EMBEDDED in names and new:
             arms.append(Arm(FULL, wide, f"{EMBEDDED}:{_words(size)}"))
-        elif LOCAL in names:
-            latent = nesting if nesting.ambient != nesting.latent else None
-            arms.append(Arm(f"nested:{_words(size)}" if latent else FULL, latent, LOCAL))
+    if LOCAL in names and not any(EMBEDDED in arm.lift for arm in arms):
+        for size, nesting in nested.items():
+            whole = nesting.ambient == nesting.latent
+            arms.append(Arm(FULL, None, LOCAL) if whole else Arm(f"nested:{_words(size)}", nesting, LOCAL))
     return arms or [Arm(FULL)]
 
 
@@ -170,20 +172,32 @@ def by_success(
 def balanced(
     names: list[str], notes: list[dict[str, Any]], y: list[float], rng: torch.Generator, pending: int = 0
 ) -> int:
-    """Mostly by success, now and then from a scout, whom no learned subspace can mislead.
+    """Mostly by success, now and then from a scout, whom neither a learned subspace nor a local minimum can mislead.
 
     Theirs is one of eight suggestions. Embedded spaces are scouts, and make every other one while no other arm has the
-    usual luck; where there are none, the full model is, and does so while it has more luck than the others.
+    usual luck. Where there are none, local searches and the full model are, and while the best value stands still they
+    make all but one of eight, one of them in each eight.
     """
-    luck = {name: (1 + good) / (2 + good + bad) for name, (good, bad) in record(names, notes, y).items()}
-    embedded, turn = [name for name in names if EMBEDDED in name], len(notes) + pending
-    scouts = embedded or [name for name in names if name == FULL]
-    rest = [name for name in names if name not in scouts] or names
-    enough = _LUCK if embedded else luck.get(FULL, 0.0)
-    period = _SELDOM if max(luck[name] for name in rest) >= enough else _OFTEN
-    if scouts and turn % period == 1:
+    embedded = [name for name in names if EMBEDDED in name]
+    scouts = embedded or [name for name in names if LOCAL in name or name == FULL]
+    rest = [name for name in names if name not in scouts] or [name for name in scouts if name == FULL]
+    scouts, turn = [name for name in scouts if name not in rest], len(notes) + pending
+    if not (scouts and rest):
+        return by_success(names, notes, y, rng)
+    luck = max((1 + good) / (2 + good + bad) for good, bad in record(rest, notes, y).values())
+    period = _OFTEN if embedded and luck < _LUCK else _SELDOM
+    seldom = turn % period == 1
+    if seldom if embedded or not stalled(y) else not seldom:
         return names.index(scouts[turn // period % len(scouts)])
     return names.index(rest[by_success(rest, notes, y, rng)])
+
+
+def stalled(y: list[float]) -> bool:
+    """Whether the best value has hardly moved for a while, compared with how far most values are from it."""
+    if len(y) <= _WHILE:
+        return False
+    best, before, usual = min(y), min(y[:-_WHILE]), sorted(y)[len(y) // 2]
+    return before - best < _HARDLY * (usual - best)
 
 
 def in_turn(

@@ -24,6 +24,7 @@ from nestbo.outputs import OUTPUTS, Either, Outputs, Standardise
 from nestbo.strategies.arms import (
     ARMS,
     CHOICES,
+    EMBEDDED,
     FULL,
     LIFTS,
     LOCAL,
@@ -35,7 +36,7 @@ from nestbo.strategies.arms import (
 )
 from nestbo.strategies.base import Standing, Strategy, check_choice, due
 from nestbo.strategies.feasibility import Reach, constraint_models, constraint_notes, limits, log_chance
-from nestbo.strategies.local import radius, search_near
+from nestbo.strategies.local import START, regions, search_near
 from nestbo.strategies.runs import INFERRED, Runs, latest
 from nestbo.surrogate import CRITERIA, Surrogate, fit_nested, fit_surrogate, previous_parameters, steepness
 
@@ -104,7 +105,8 @@ class Bayesian(Strategy):
             notes = [note | {INFERRED: found} for note, found in zip(notes, _noise(surrogate), strict=True)]
             runs = replace(runs, posterior=surrogate.gp.moments(surrogate.latent_points)[0])
         if arm.lift == LOCAL:
-            return self._search_near(arm, surrogate, rules, runs), notes
+            x, starts = self._search_near(arm, surrogate, rules, runs)
+            return x, [note | {START: start} for note, start in zip(notes, starts.flatten(1).tolist(), strict=True)]
         if arm.nesting is None:
             return self._search(space, self._acquisition(runs, surrogate, rules), runs.x, runs), notes
         if arm.model == FULL:
@@ -126,22 +128,24 @@ class Bayesian(Strategy):
         z = self._search(surrogate.mapping.latent, acquisition, surrogate.latent_points, runs, lift)
         return (lift or self._lift(arms, surrogate, runs))(z.unsqueeze(1)).squeeze(1)
 
-    def _search_near(self, arm: Arm, surrogate: Surrogate, rules: list[Surrogate], runs: Runs) -> Tensor:
-        """Where a local model is worth most on the latent space, around the best point; lifted near that."""
-        latent, best = surrogate.mapping.latent, runs.best
-        lift: Reach = lambda z: surrogate.mapping.lift_near(z, best)
-        radii = [radius(arm.name, notes, y) for notes, y in zip(runs.notes, runs.scores, strict=True)]
+    def _search_near(self, arm: Arm, surrogate: Surrogate, rules: list[Surrogate], runs: Runs) -> tuple[Tensor, Tensor]:
+        """Where a local model is worth most in a trust region of the latent space, lifted; and where that began."""
+        latent, each = surrogate.mapping.latent, torch.arange(len(runs.x), device=runs.x.device)
+        found = regions(arm.name, latent, surrogate.latent_points, runs)
+        starts, centres = (torch.tensor(places, device=runs.x.device) for places in list(zip(*found, strict=True))[:2])
+        near = runs.x[each, centres].unsqueeze(1)
+        lift: Reach = lambda z: surrogate.mapping.lift_near(z, near)
         projected = replace(runs.at(surrogate.latent_points, runs.y), pending=surrogate.mapping.project(runs.pending))
         z = search_near(
             latent,
             projected,
-            radii,
+            found,
             partial(self._acquisition, rules=rules, reach=lift),
             priors=self.priors,
             optimiser=OPTIMISERS[self.optimiser],
             limits=limits(runs.allowed, latent, lift),
         )
-        return lift(z.unsqueeze(1)).squeeze(1)
+        return lift(z.unsqueeze(1)).squeeze(1), runs.x[each, starts]
 
     def _search_embedded(self, arm: Arm, acquisition: Any, runs: Runs) -> tuple[Tensor, Tensor]:
         """Where the full model is worth most on a small embedded space, which is kept while it is of any use."""
@@ -277,8 +281,8 @@ class HDGaBO(Bayesian):
     factor to leave whole, or "auto", which lets several compete. ``arms`` compete, too: "full" is GaBO on the space
     itself; "fitted", "incumbent" and "random" search the nested space and differ in the lift; "embedded" searches a
     random small sphere in the space, and another one when that is exhausted; "local", where there is no such sphere,
-    keeps to a trust region around the best point. ``choice`` says who is next.
-    ``exact`` takes distances of projected SPD matrices, the paper approximates them.
+    searches trust regions of the nested space, one after the other, around other points than the best. ``choice`` says
+    who is next. ``exact`` takes distances of projected SPD matrices, the paper approximates them.
 
     >>> import nestbo as nb
     >>> study = nb.Study(nb.Sphere(20), nb.HDGaBO(latent_dim=2), seed=0)
@@ -289,7 +293,7 @@ class HDGaBO(Bayesian):
     """
 
     latent_dim: Any = "auto"
-    arms: tuple[str, ...] = (FULL, "incumbent", "embedded")
+    arms: tuple[str, ...] = (FULL, "incumbent", EMBEDDED, LOCAL)
     choice: str = "balanced"
     exact: bool = True
     outputs: str = field(default="auto", kw_only=True)
