@@ -82,8 +82,8 @@ def _curves(axes: Any, task: Task, methods: Mapping[str, Series], styles: Mappin
     """The median of the logarithm of regret, and a band between its quartiles."""
     for label, one in methods.items():
         colour, line = styles[label]
-        low, middle, high = np.quantile(_log(one.best), [0.25, 0.5, 0.75], axis=0)
-        at = np.arange(1, len(middle) + 1) - INITIAL
+        low, middle, high = np.quantile(_log(one.best[:, INITIAL - 1 :]), [0.25, 0.5, 0.75], axis=0)
+        at = np.arange(len(middle))
         axes.plot(at, middle, color=colour, linestyle=line, label=label)
         axes.fill_between(at, low, high, color=colour, alpha=0.1, linewidth=0)
     axes.set(title=heading(task), xlabel="iterations", ylabel="log₁₀ regret")
