@@ -417,6 +417,10 @@ class TestRegions:
         """All but one, as of failures, or of an objective that is flat but for a basin."""
         assert self.region((*self.x, 0.6), (1.0, *[9.0] * 5), (2,)) == Region(2, 2, pytest.approx(0.75 * 0.25))
 
+    def test_nor_do_points_that_were_evaluated_twice(self):
+        x, y = (0.0, 0.0, 0.0, 0.5, 0.6, 0.7), (1.0, 1.0, 1.0, 3.0, 2.5, 2.0)
+        assert self.region(x, y, (3, 3)) == Region(3, 5, 0.6)  # the largest
+
     def test_where_it_has_shrunk_to_nothing_another_one_begins_away_from_all(self):
         tried = [0.5 + k / 100 for k in range(1, 9)]
         assert self.region((*self.x, *tried[:7]), (*self.y, *[3.5] * 7), [2] * 7).start == 2

@@ -130,10 +130,10 @@ class Bayesian(Strategy):
 
     def _search_near(self, arm: Arm, surrogate: Surrogate, rules: list[Surrogate], runs: Runs) -> tuple[Tensor, Tensor]:
         """Where a local model is worth most in a trust region of the latent space, lifted; and where that began."""
-        latent, each = surrogate.mapping.latent, torch.arange(len(runs.x), device=runs.x.device)
+        latent = surrogate.mapping.latent
         found = regions(arm.name, latent, surrogate.latent_points, runs)
-        starts, centres = (torch.tensor(places, device=runs.x.device) for places in list(zip(*found, strict=True))[:2])
-        near = runs.x[each, centres].unsqueeze(1)
+        starts, centres, _ = zip(*found, strict=True)
+        near = _each(runs.x, centres).unsqueeze(1)
         lift: Reach = lambda z: surrogate.mapping.lift_near(z, near)
         projected = replace(runs.at(surrogate.latent_points, runs.y), pending=surrogate.mapping.project(runs.pending))
         z = search_near(
@@ -145,7 +145,7 @@ class Bayesian(Strategy):
             optimiser=OPTIMISERS[self.optimiser],
             limits=limits(runs.allowed, latent, lift),
         )
-        return lift(z.unsqueeze(1)).squeeze(1), runs.x[each, starts]
+        return lift(z.unsqueeze(1)).squeeze(1), _each(runs.x, starts)
 
     def _search_embedded(self, arm: Arm, acquisition: Any, runs: Runs) -> tuple[Tensor, Tensor]:
         """Where the full model is worth most on a small embedded space, which is kept while it is of any use."""
@@ -333,6 +333,11 @@ class HDGaBO(Bayesian):
 def _alike(keys: Sequence[Hashable]) -> list[list[int]]:
     """The places of equal keys, in the order of their first."""
     return [[k for k, key in enumerate(keys) if key == first] for first in dict.fromkeys(keys)]
+
+
+def _each(x: Tensor, places: Sequence[int]) -> Tensor:
+    """Of points (runs, n, *point) one of each run, (runs, *point)."""
+    return torch.stack([points[place] for points, place in zip(x, places, strict=True)])
 
 
 def _same(x: Tensor) -> Tensor:

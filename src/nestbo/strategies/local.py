@@ -59,7 +59,8 @@ def _region(arm: str, run: Runs, points: Tensor) -> Region:
         known.append(centre)
     away = (points.unsqueeze(1) - points[known + [places[0] for places in tried]]).norm(dim=-1).amin(-1)
     sound = _sound(run)
-    free = [k for k in sound if away[k] >= min(_AWAY, float(away[sound].max()))]
+    enough = min(_AWAY, float(away[sound].max()))
+    free = [k for k in sound if away[k] >= enough]
     drawn = free[int(torch.randint(len(free), (), generator=run.rngs[0], device=run.rngs[0].device))]
     start = drawn if len(tried) % 2 else _best(free, y)
     return Region(start, start, _FIRST)
@@ -72,7 +73,8 @@ def _tried(arm: str, run: Runs) -> list[list[int]]:
     for k, note in enumerate([*run.notes[0], *(note for asked in run.asked for note in asked)]):
         start = place.get(tuple(note.get(START, ()))) if note.get("arm") == arm else None
         if start is not None:
-            found[start] = found.pop(start, [start]) + [k] * (k < len(place))
+            told = [k] if k < run.y.shape[1] else []
+            found[start] = found.pop(start, [start]) + told
     return list(found.values())
 
 
