@@ -315,6 +315,15 @@ class TestChoice:
         assert not stalled([5.0] * 40)  # as where nothing is feasible yet
         assert not stalled([1.7e308] * 40)
 
+    def test_where_the_full_model_has_clearly_more_luck_it_makes_every_other_one(self):
+        arms = ["full", "nested:2:incumbent", "nested:2:local"]
+        who = notes("", *["full"] * 4, *["nested:2:incumbent"] * 4)
+        for best, often in (([8.0, 7.0, 6.0, 5.0], True), ([10.0, 10.0, 10.0, 10.0], False)):
+            y = [9.0, *best, 10.0, 10.0, 10.0, 10.0]
+            for more in (2, 4):
+                chosen = self.drawn(arms, who + notes(*[""] * more), y + [10.0] * more)
+                assert chosen == {"full" if often else "nested:2:incumbent"}
+
     def test_without_nested_arms_the_full_model_is_no_scout(self):
         chosen = [self.drawn(["full", "full:local"], notes(*[""] * n), [1.0] * n) for n in (8, 9, 10, 17)]
         assert chosen == [{"full"}, {"full:local"}, {"full"}, {"full:local"}]

@@ -23,7 +23,7 @@ _WIDER = 1  # a random great sphere of one dimension more is less often steep in
 _DECAY = 0.93  # of the memory of an arm's earlier suggestions, at each new one
 _LIFT_ITERATIONS = 5  # its start is so good that three settle four digits
 _PATIENCE = 40  # suggestions from one embedded space without a success
-_LUCK = 0.15  # a usual chance of success
+_LUCK, _CLEARLY = 0.15, 0.1  # a usual chance of success, and a difference that is clear
 _WHILE, _HARDLY = 25, 0.003  # in so many evaluations it should move by so much of its distance to the median
 _SELDOM, _OFTEN = 8, 2  # one of so many suggestions is a scout's
 
@@ -175,17 +175,21 @@ def balanced(
     """Mostly by success, now and then from a scout, whom neither a learned subspace nor a local minimum can mislead.
 
     Theirs is one of eight suggestions. Embedded spaces are scouts, and make every other one while no other arm has the
-    usual luck. Where there are none, local searches and the full model are, and while the best value stands still they
-    make all but one of eight, one of them in each eight.
+    usual luck. Where there are none, local searches and the full model are. The full model makes every other one while
+    it has clearly more luck than the others, which it has where nothing is nested; while the best value stands still,
+    scouts make all but one of eight, one of them in each eight.
     """
-    embedded = [name for name in names if EMBEDDED in name]
+    luck = {name: (1 + good) / (2 + good + bad) for name, (good, bad) in record(names, notes, y).items()}
+    embedded, turn = [name for name in names if EMBEDDED in name], len(notes) + pending
     scouts = embedded or [name for name in names if LOCAL in name or name == FULL]
     rest = [name for name in names if name not in scouts] or [name for name in scouts if name == FULL]
-    scouts, turn = [name for name in scouts if name not in rest], len(notes) + pending
+    scouts = [name for name in scouts if name not in rest]
     if not (scouts and rest):
         return by_success(names, notes, y, rng)
-    luck = max((1 + good) / (2 + good + bad) for good, bad in record(rest, notes, y).values())
-    period = _OFTEN if embedded and luck < _LUCK else _SELDOM
+    most = max(luck[name] for name in rest)
+    if FULL in scouts and luck[FULL] > most + _CLEARLY and turn % _OFTEN == 1:
+        return names.index(FULL)
+    period = _OFTEN if embedded and most < _LUCK else _SELDOM
     seldom = turn % period == 1
     if seldom if embedded or not stalled(y) else not seldom:
         return names.index(scouts[turn // period % len(scouts)])
