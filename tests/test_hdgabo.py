@@ -315,14 +315,16 @@ class TestChoice:
         assert not stalled([5.0] * 40)  # as where nothing is feasible yet
         assert not stalled([1.7e308] * 40)
 
-    def test_where_the_full_model_has_clearly_more_luck_it_makes_every_other_one(self):
-        arms = ["full", "nested:2:incumbent", "nested:2:local"]
-        who = notes("", *["full"] * 4, *["nested:2:incumbent"] * 4)
-        for best, often in (([8.0, 7.0, 6.0, 5.0], True), ([10.0, 10.0, 10.0, 10.0], False)):
-            y = [9.0, *best, 10.0, 10.0, 10.0, 10.0]
-            for more in (2, 4):
-                chosen = self.drawn(arms, who + notes(*[""] * more), y + [10.0] * more)
-                assert chosen == {"full" if often else "nested:2:incumbent"}
+    def test_where_no_nested_model_is_worth_its_parameters_the_full_model_makes_all_but_one_of_eight(self):
+        arms = ["full", "nested:2:incumbent", "nested:2:local", "nested:3:incumbent"]
+        for two, three, nested in ((1.0, 2.0, True), (-1.0, 2.0, True), (-1.0, -2.0, False)):
+            compared = [{"worth:nested:2": 9.0}, {"worth:nested:2": two}, {"worth:nested:3": three}]
+            for n in (8, 9, 10, 17, 40):  # at 40 the best value stands still
+                chosen = self.drawn(arms, compared + notes(*[""] * (n - 3)), [9.0, 1.0, *[5.0] * (n - 2)])
+                if nested:
+                    assert ("full" in chosen) == (n == 17)
+                else:
+                    assert chosen == ({"nested:2:incumbent", "nested:3:incumbent"} if n % 8 == 1 else {"full"})
 
     def test_without_nested_arms_the_full_model_is_no_scout(self):
         chosen = [self.drawn(["full", "full:local"], notes(*[""] * n), [1.0] * n) for n in (8, 9, 10, 17)]
@@ -439,11 +441,18 @@ class TestRegions:
         assert self.region((*self.x, 0.05), (*self.y, 1.5), (2,)).start in (3, 4)
         assert self.region((*self.x, 0.05), (*self.y, 0.5), (2,)).centre == 5  # it is better there
 
-    def test_every_other_one_begins_anywhere(self):
+    def test_the_second_begins_anywhere(self):
         found = {self.region((*self.x, 0.05), (*self.y, 1.5), (2,), seed).start for seed in range(20)}
         assert found == {3, 4}
-        x, y = (*self.x, 2.0, 0.05, 0.06), (*self.y, 6.0, 1.5, 1.6)
-        assert {self.region(x, y, (2, 3), seed).start for seed in range(9)} == {4}
+
+    def test_every_third_one_begins_at_the_best_point_if_that_leads_to_better_ones(self):
+        """Regions that come back end at once: the third begins there, and the sixth only if the third was good."""
+        x, y = (*self.x, 2.0, 2.5, 3.0, 0.05, 0.06), (*self.y, 6.0, 7.0, 8.0, 1.5, 1.6)
+        assert self.region(x, y, (2, 3)) == Region(0, 0, 0.25)
+        for last, begins in ((0.5, {10}), (0.999, {6, 7}), (1.5, {6, 7})):
+            where, found = (*x, 0.3, *[0.01] * 2), (*y, last, *[1.4] * 2)
+            several = {self.region(where, found, (2, 3, 0, 4, 5), seed).start for seed in range(20)}
+            assert several == begins
 
     def test_it_goes_on_where_a_point_is_under_evaluation(self):
         """An ended region is followed by one from anywhere: four points asked at once are all of that one."""

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 import scipy.optimize
@@ -12,7 +13,7 @@ from nestbo import SPD, Product, Sphere
 from nestbo.kernels import kernel
 from nestbo.nested import NestedSphere, Nesting
 from nestbo.outputs import Standardise
-from nestbo.surrogate import CRITERIA, GP, fit_nested, fit_surrogate, leave_one_out, steepness
+from nestbo.surrogate import CRITERIA, GP, fit_nested, fit_surrogate, leave_one_out, steepness, worth_of_basis
 
 SPHERES = Nesting(Sphere(4), Sphere(1))
 MATRICES = Nesting(SPD(3), SPD(1))
@@ -191,6 +192,24 @@ class TestFit:
         guess = nesting.bases.exp(truth, 0.1 * nesting.bases.random_tangent(truth, rng))
         surrogate = fit_nested(nesting, on(nesting), x, y, generators(2), criterion=criterion, guess=guess)
         assert (nesting.bases.dist(surrogate.mapping.basis, truth) < 0.01).all()
+
+    def test_a_basis_is_worth_its_parameters_where_something_is_nested_and_only_there(self, rng):
+        _, x, nested = hidden(MATRICES, 60, rng, runs=3)
+        e = SPD(3).embed(x)
+        whole = (2 * e).sin().sum(-1) + e.square().sum(-1)
+        for y, worthwhile in ((nested, True), (whole, False)):
+            fits = (
+                fit_nested(MATRICES, on(MATRICES), x, y, generators(3)),
+                fit_surrogate(kernel("matern52", SPD(3)), x, y, generators(3)),
+            )
+            assert ((worth_of_basis(*fits, MATRICES.bases.dim) > 0) == worthwhile).all()
+
+    def test_the_worth_of_a_basis_is_a_number_where_a_fit_has_failed(self, rng):
+        _, x, y = hidden(MATRICES, 6, rng)
+        good = fit_nested(MATRICES, on(MATRICES), x, y, generators(1))
+        bad = replace(good, loss=torch.full_like(good.loss, math.inf))
+        assert worth_of_basis(good, good, 2).tolist() == pytest.approx([-math.log(6)])
+        assert [worth_of_basis(*pair, 2).item() for pair in ((good, bad), (bad, good), (bad, bad))] == [1e9, -1e9, 0]
 
     def test_active_directions_of_the_full_model_are_a_guess(self, rng):
         """They are nearer than chance, and a fit that begins there ends with the subspace, though not at once."""

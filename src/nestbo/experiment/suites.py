@@ -97,7 +97,7 @@ METHODS: dict[str, Method] = {
 
 
 def _sized(size: int) -> Method:
-    return Method(f"HD-GaBO, d = {size}", lambda task: HDGaBO(size))
+    return Method(f"HD-GaBO, d = {size}", _vectors_only(lambda task: HDGaBO(size)))
 
 
 MISMATCH: dict[str, Method] = {
@@ -213,7 +213,10 @@ SUITES: dict[str, Suite] = {
     ),
     "mismatch": Suite(
         "latent dimensions that are not the true one, and an objective without latent structure",
-        (Task("ackley", "sphere:50", 5), Task("product-of-sines", "sphere:50", 5), Task("ackley", "sphere:20")),
+        (
+            *(Task(name, "sphere:50", 5) for name in ("ackley", "product-of-sines")),
+            *(Task("ackley", space) for space in ("sphere:20", f"spd:5:{MATRICES}")),
+        ),
         MISMATCH,
     ),
     "ablation": Suite(

@@ -15,15 +15,16 @@ from nestbo.manifolds import SPD, Manifold, Product, Sphere
 from nestbo.manifolds.base import check_size
 from nestbo.nested import NestedMapping, Nesting, smaller
 from nestbo.strategies.base import Standing, successes
-from nestbo.strategies.runs import Runs
+from nestbo.strategies.runs import Runs, latest
 
 FULL, EMBEDDED, LOCAL = "full", "embedded", "local"
+WORTH = "worth"  # in the notes, with the name of a nested model: that of its basis, compared with the full model
 _SIZES: dict[type[Manifold], tuple[int, ...]] = {Sphere: (2, 5), SPD: (2, 3)}  # what "auto" tries
 _WIDER = 1  # a random great sphere of one dimension more is less often steep in some direction
 _DECAY = 0.93  # of the memory of an arm's earlier suggestions, at each new one
 _LIFT_ITERATIONS = 5  # its start is so good that three settle four digits
 _PATIENCE = 40  # suggestions from one embedded space without a success
-_LUCK, _CLEARLY = 0.15, 0.1  # a usual chance of success, and a difference that is clear
+_LUCK = 0.15  # a usual chance of success
 _WHILE, _HARDLY = 25, 0.003  # in so many evaluations it should move by so much of its distance to the median
 _SELDOM, _OFTEN = 8, 2  # one of so many suggestions is a scout's
 
@@ -175,9 +176,9 @@ def balanced(
     """Mostly by success, now and then from a scout, whom neither a learned subspace nor a local minimum can mislead.
 
     Theirs is one of eight suggestions. Embedded spaces are scouts, and make every other one while no other arm has the
-    usual luck. Where there are none, local searches and the full model are. The full model makes every other one while
-    it has clearly more luck than the others, which it has where nothing is nested; while the best value stands still,
-    scouts make all but one of eight, one of them in each eight.
+    usual luck. Where there are none, local searches and the full model are. They make all but one of eight while the
+    best value stands still, one of them in each eight; and so does the full model alone where no nested model is worth
+    its parameters.
     """
     luck = {name: (1 + good) / (2 + good + bad) for name, (good, bad) in record(names, notes, y).items()}
     embedded, turn = [name for name in names if EMBEDDED in name], len(notes) + pending
@@ -186,14 +187,20 @@ def balanced(
     scouts = [name for name in scouts if name not in rest]
     if not (scouts and rest):
         return by_success(names, notes, y, rng)
-    most = max(luck[name] for name in rest)
-    if FULL in scouts and luck[FULL] > most + _CLEARLY and turn % _OFTEN == 1:
-        return names.index(FULL)
-    period = _OFTEN if embedded and most < _LUCK else _SELDOM
+    often = embedded and max(luck[name] for name in rest) < _LUCK
+    period = _OFTEN if often else _SELDOM
     seldom = turn % period == 1
+    if FULL in scouts and not worthwhile(rest, notes):
+        return names.index(rest[by_success(rest, notes, y, rng)] if seldom else FULL)
     if seldom if embedded or not stalled(y) else not seldom:
         return names.index(scouts[turn // period % len(scouts)])
     return names.index(rest[by_success(rest, notes, y, rng)])
+
+
+def worthwhile(names: list[str], notes: list[dict[str, Any]]) -> bool:
+    """Whether the model of one of these arms was worth its parameters when last compared with the full one, if ever."""
+    found = [latest(notes, f"{WORTH}:{name.rsplit(':', 1)[0]}") for name in names]
+    return any(worth is None or worth >= 0 for worth in found)
 
 
 def stalled(y: list[float]) -> bool:

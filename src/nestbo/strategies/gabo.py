@@ -28,6 +28,7 @@ from nestbo.strategies.arms import (
     FULL,
     LIFTS,
     LOCAL,
+    WORTH,
     Arm,
     arms_on,
     check_latent_dim,
@@ -38,7 +39,15 @@ from nestbo.strategies.base import Standing, Strategy, check_choice, due
 from nestbo.strategies.feasibility import Reach, constraint_models, constraint_notes, limits, log_chance
 from nestbo.strategies.local import START, regions, search_near
 from nestbo.strategies.runs import INFERRED, Runs, latest
-from nestbo.surrogate import CRITERIA, Surrogate, fit_nested, fit_surrogate, previous_parameters, steepness
+from nestbo.surrogate import (
+    CRITERIA,
+    Surrogate,
+    fit_nested,
+    fit_surrogate,
+    previous_parameters,
+    steepness,
+    worth_of_basis,
+)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -97,8 +106,9 @@ class Bayesian(Strategy):
         arm = arms[0]
         surrogate = self.model(space, arm, runs)
         notes: list[dict[str, Any]] = [{arm.model: note} for note in surrogate.notes]
-        if "steep" in runs.cache:
-            notes = [note | {"steep": steep} for note, steep in zip(notes, runs.cache["steep"], strict=True)]
+        for key in ("steep", f"{WORTH}:{arm.model}"):
+            if key in runs.cache:
+                notes = [note | {key: found} for note, found in zip(notes, runs.cache[key], strict=True)]
         rules = constraint_models(kernel(self.kernel, space), runs)
         notes = constraint_notes(rules, notes)
         if runs.noisy:
@@ -209,11 +219,13 @@ class Bayesian(Strategy):
             previous = None if fresh or noted is None else previous_parameters(noted)
             return fit_surrogate(on_latent, *data, previous=previous, **options)
         assert arm.nesting is not None
-        guess = None
-        if fresh and Arm(FULL) in self.arms_on(space):
-            full = fit_surrogate(kernel(self.kernel, space), *data, **options)
-            guess = arm.nesting.active(full.gradients(runs.x))
-        return fit_nested(arm.nesting, on_latent, *data, previous=noted, fresh=fresh, guess=guess, **options)
+        if not (fresh and Arm(FULL) in self.arms_on(space)):
+            return fit_nested(arm.nesting, on_latent, *data, previous=noted, fresh=fresh, **options)
+        full = fit_surrogate(kernel(self.kernel, space), *data, **options)
+        guess = arm.nesting.active(full.gradients(runs.x))
+        nested = fit_nested(arm.nesting, on_latent, *data, previous=noted, fresh=fresh, guess=guess, **options)
+        runs.cache[f"{WORTH}:{arm.model}"] = worth_of_basis(nested, full, arm.nesting.bases.dim).tolist()
+        return nested
 
     def _outputs(self, space: Manifold, runs: Runs) -> Callable[[Tensor], Outputs]:
         """How values are mapped to the model's units; "auto" compares likelihoods now and then."""

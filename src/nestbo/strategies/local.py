@@ -24,6 +24,7 @@ _LARGEST, _FIRST, _LEAST = 0.6, 0.25, 0.03  # radii, of the typical distance
 _GROWTH, _SHRINKAGE = 1.6, 0.75
 _AWAY, _NEAR = 0.3, 0.1  # of the typical distance: from known points to where a region begins, and where it ends
 _PROGRESS = 0.05  # of the distance to the best value: less is no success
+_LEADS = 0.003  # of the distance of most values to the best: less is no better point
 _POINTS = 20  # of the local model, and three for each dimension
 _STARTS = 256
 _PENALTY = 100.0  # outside
@@ -46,7 +47,8 @@ def regions(arm: str, latent: Manifold, z: Tensor, runs: Runs) -> list[Region]:
 def _region(arm: str, run: Runs, points: Tensor) -> Region:
     """That of one run: the last one, or, where that has shrunk to nothing or come back to a point that is known, a new.
 
-    A new one begins at an evaluated point away from all known ones: at the best such, and the next time at any.
+    A new one begins at an evaluated point away from all known ones, at the best such, the next time at any; and every
+    third time at the best point, as long as that leads to better ones.
     """
     y, tried = run.ranking[0].tolist(), _tried(arm, run)
     others = set(range(len(y))).difference(*tried[-1:])
@@ -62,8 +64,17 @@ def _region(arm: str, run: Runs, points: Tensor) -> Region:
     enough = min(_AWAY, float(away[sound].max()))
     free = [k for k in sound if away[k] >= enough]
     drawn = free[int(torch.randint(len(free), (), generator=run.rngs[0], device=run.rngs[0].device))]
-    start = drawn if len(tried) % 2 else _best(free, y)
+    best = _best(sound, y)
+    useful = _leading(tried, y) and all(best != places[0] for places in tried)
+    start = (_best(free, y), drawn, best if useful else drawn)[len(tried) % 3]
     return Region(start, start, _FIRST)
+
+
+def _leading(tried: list[list[int]], y: list[float]) -> bool:
+    """Whether the last region that began at the best point of its time, if any did, has led to a better one."""
+    at_best = [places for places in tried if places[1:] and y[places[0]] <= min(y[: places[1]])]
+    enough = _LEADS * (sorted(y)[len(y) // 2] - min(y))
+    return not at_best or y[at_best[-1][0]] - min(y[k] for k in at_best[-1]) > enough
 
 
 def _tried(arm: str, run: Runs) -> list[list[int]]:

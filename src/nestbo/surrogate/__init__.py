@@ -3,7 +3,7 @@
 from nestbo.surrogate.fit import Surrogate, fit_surrogate, median_parameters, previous_parameters, steepness
 from nestbo.surrogate.gp import GP, gram_root
 from nestbo.surrogate.likelihood import CRITERIA, leave_one_out, negative_log_likelihood
-from nestbo.surrogate.nested import fit_nested
+from nestbo.surrogate.nested import fit_nested, worth_of_basis
 
 __all__ = [
     "CRITERIA",
@@ -17,4 +17,5 @@ __all__ = [
     "negative_log_likelihood",
     "previous_parameters",
     "steepness",
+    "worth_of_basis",
 ]

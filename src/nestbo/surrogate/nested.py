@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +28,7 @@ from nestbo.surrogate.likelihood import Criterion, negative_log_likelihood
 
 _RANDOM_STARTS = 3
 _PENALTY = 10.0
+_MOST_WORTH = 1e9  # where a fit has failed
 _PERTURBATION = 0.2  # of the typical distance of two subspaces
 
 
@@ -77,6 +79,18 @@ def fit_nested(
         for p, v, b in zip(parameters.tolist(), value.tolist(), basis.tolist(), strict=True)
     )
     return Surrogate(condition(kernel, latent, z, parameters, priors, known), transform, mapping, notes, value)
+
+
+def worth_of_basis(nested: Surrogate, full: Surrogate, size: int) -> Tensor:
+    """How much likelier the nested model is than the full one, less what a basis of this size costs (BIC), (runs,).
+
+    Where something is nested it is positive, where nothing is it is negative; and zero while there are so few data
+    that nobody can tell.
+    """
+    n = nested.gp.z.shape[-1]
+    cost = size / 2 * math.log(n)
+    gain = (full.loss - nested.loss - cost).nan_to_num(0.0, _MOST_WORTH, -_MOST_WORTH)
+    return gain if cost < n else torch.zeros_like(gain)
 
 
 def _starts(
