@@ -12,7 +12,7 @@ from nestbo.nested import NestedProduct, NestedSPD, NestedSphere, Nesting
 from nestbo.strategies import Runs
 from nestbo.strategies.arms import CHOICES, Arm, balanced, by_success, exhausted, in_turn, record, stalled, standings
 from nestbo.strategies.base import due, successes
-from nestbo.strategies.local import START, Region, regions
+from nestbo.strategies.local import START, Region, regions, regions_at_best
 
 BOTH = Product(Sphere(6), SPD(3))
 QUICK = {"initial": 3, "outputs": "standardise"}
@@ -110,7 +110,7 @@ class TestArms:
             assert names(space, "auto", arms) == ["full"]
 
     def test_a_latent_space_as_large_as_the_space_is_the_full_model(self):
-        assert names(Sphere(5), 5) == ["full", "full:local"]
+        assert names(Sphere(5), 5) == ["full", "full:local", "full:near"]
         assert names(Sphere(5), 5, ("fitted",)) == ["full"]
         assert names(BOTH, (None, None), ("fitted",)) == ["full"]
         assert names(BOTH, (6, 2), ("fitted",)) == ["nested:6,2:fitted"]
@@ -330,6 +330,11 @@ class TestChoice:
         chosen = [self.drawn(["full", "full:local"], notes(*[""] * n), [1.0] * n) for n in (8, 9, 10, 17)]
         assert chosen == [{"full"}, {"full:local"}, {"full"}, {"full:local"}]
 
+    def test_nor_is_the_search_around_the_best_point(self):
+        arms, stuck = ["full", "full:local", "full:near"], [9.0, 1.0, *[5.0] * 40]
+        chosen = [self.drawn(arms, notes(*[""] * n), stuck[:n]) for n in (8, 9, 40, 41)]
+        assert chosen == [{"full", "full:near"}, {"full:local"}, {"full:local"}, {"full", "full:near"}]
+
     def test_balance_of_nested_arms_is_success(self):
         who, y = notes("", "a", "b"), [3.0, 2.0, 4.0]
         for k in range(20):
@@ -454,6 +459,20 @@ class TestRegions:
             several = {self.region(where, found, (2, 3, 0, 4, 5), seed).start for seed in range(20)}
             assert several == begins
 
+    def test_one_at_the_best_point_is_widened_and_narrowed_and_begins_anew(self):
+        def found(y, mine):
+            points = torch.zeros(1, len(y), 1, dtype=torch.float64)
+            who = [{} for _ in range(len(y) - mine)] + [{"arm": "near"}] * mine
+            values = torch.tensor([y], dtype=torch.float64)
+            return regions_at_best("near", Runs(points, values, points[:, :0], [seeded(0)], [who]))[0]
+
+        assert found([9.0, 5.0, 7.0], 0) == Region(1, 1, 0.25)
+        assert found([9.0, 5.0, 7.0], 1) == Region(1, 1, pytest.approx(0.75 * 0.25))
+        assert found([9.0, 5.0, 3.0], 1) == Region(2, 2, pytest.approx(1.6 * 0.25))
+        narrow = [found([9.0, 5.0, *[7.0] * k], k).radius for k in range(1, 30)]
+        assert min(narrow) == pytest.approx(0.25 * 0.75**13)  # the next would be below 0.005
+        assert narrow[13] == 0.25
+
     def test_it_goes_on_where_a_point_is_under_evaluation(self):
         """An ended region is followed by one from anywhere: four points asked at once are all of that one."""
         x, y = (*self.x, 2.0, 2.5, 3.0, 0.05), (*self.y, 6.0, 7.0, 8.0, 1.5)
@@ -490,19 +509,23 @@ class TestProposals:
         bases = [torch.tensor(note["full:embedded:2"], dtype=torch.float64) for note in (first, second)]
         return x[0], *bases
 
-    def test_a_local_arm_keeps_to_a_trust_region(self, rng):
+    @pytest.mark.parametrize("arm", ["full:local", "full:near"])
+    def test_a_local_arm_keeps_to_a_trust_region(self, arm, rng):
         space = SPD(3, eigenvalues=(0.1, 10))
         runs = self.runs(space, [[{}] * 6] * 2, rng)
         worst = runs.x[1, runs.y[1].argmax()].flatten().tolist()
-        runs.notes[1] = [{}] * 5 + [{"arm": "full:local", START: worst}]
-        x, notes = HDGaBO(3, ("local",), **QUICK).propose(space, runs)
-        found = regions("full:local", space, runs.x, runs)
+        runs.notes[1] = [{}] * 5 + [{"arm": arm, START: worst}]
+        method = HDGaBO(3, ("local",), choice="in-turn", **QUICK)
+        if arm == "full:near":  # whose turn is the next
+            runs = replace(runs, x=runs.x[:, 1:], y=runs.y[:, 1:], notes=[past[1:] for past in runs.notes])
+        x, notes = method.propose(space, runs)
+        found = regions_at_best(arm, runs) if arm == "full:near" else regions(arm, space, runs.x, runs)
         assert found[0].radius != found[1].radius
         centres = torch.stack([points[region.centre] for points, region in zip(runs.x, found, strict=True)])
         away = (space.embed(x) - space.embed(centres)).norm(dim=-1)
         assert (away > 0).all()
         assert (away < 1.2 * space.typical_distance * torch.tensor([region.radius for region in found])).all()
-        assert [note["arm"] for note in notes] == ["full:local"] * 2
+        assert [note["arm"] for note in notes] == [arm] * 2
         starts = [points[region.start].flatten().tolist() for points, region in zip(runs.x, found, strict=True)]
         assert [note[START] for note in notes] == starts
 

@@ -17,7 +17,7 @@ from nestbo.nested import NestedMapping, Nesting, smaller
 from nestbo.strategies.base import Standing, successes
 from nestbo.strategies.runs import Runs, latest
 
-FULL, EMBEDDED, LOCAL = "full", "embedded", "local"
+FULL, EMBEDDED, LOCAL, NEAR = "full", "embedded", "local", "near"
 WORTH = "worth"  # in the notes, with the name of a nested model: that of its basis, compared with the full model
 _SIZES: dict[type[Manifold], tuple[int, ...]] = {Sphere: (2, 5), SPD: (2, 3)}  # what "auto" tries
 _WIDER = 1  # a random great sphere of one dimension more is less often steep in some direction
@@ -49,7 +49,7 @@ class Arm:
     @property
     def domain(self) -> str:
         """What is searched; arms that differ in the lift only search the same."""
-        return self.name if self.model == FULL or self.lift == LOCAL else self.model
+        return self.name if self.model == FULL or self.lift in (LOCAL, NEAR) else self.model
 
 
 Lift = Callable[[Tensor], Tensor]  # from latent points (…, runs, 1, *point) to points of the space
@@ -95,7 +95,10 @@ def arms_on(space: Manifold, latent_dim: Any, names: Iterable[str], *, logarithm
     if LOCAL in names and not any(EMBEDDED in arm.lift for arm in arms):
         for size, nesting in nested.items():
             whole = nesting.ambient == nesting.latent
-            arms.append(Arm(FULL, None, LOCAL) if whole else Arm(f"nested:{_words(size)}", nesting, LOCAL))
+            model, latent, lifts = (
+                (FULL, None, (LOCAL, NEAR)) if whole else (f"nested:{_words(size)}", nesting, (LOCAL,))
+            )
+            arms += [Arm(model, latent, lift) for lift in lifts]
     return arms or [Arm(FULL)]
 
 
@@ -176,15 +179,16 @@ def balanced(
     """Mostly by success, now and then from a scout, whom neither a learned subspace nor a local minimum can mislead.
 
     Theirs is one of eight suggestions. Embedded spaces are scouts, and make every other one while no other arm has the
-    usual luck. Where there are none, local searches and the full model are. They make all but one of eight while the
-    best value stands still, one of them in each eight; and so does the full model alone where no nested model is worth
-    its parameters.
+    usual luck. Where there are none, local searches are, and, next to nested models, the full one. They make all but
+    one of eight while the best value stands still, one of them in each eight; and so does the full model alone where no
+    nested model is worth its parameters.
     """
     luck = {name: (1 + good) / (2 + good + bad) for name, (good, bad) in record(names, notes, y).items()}
     embedded, turn = [name for name in names if EMBEDDED in name], len(notes) + pending
-    scouts = embedded or [name for name in names if LOCAL in name or name == FULL]
-    rest = [name for name in names if name not in scouts] or [name for name in scouts if name == FULL]
-    scouts = [name for name in scouts if name not in rest]
+    scouts = embedded or [name for name in names if LOCAL in name]
+    if not embedded and any(name.startswith("nested") and name not in scouts for name in names):
+        scouts = [name for name in names if name in (FULL, *scouts)]
+    rest = [name for name in names if name not in scouts]
     if not (scouts and rest):
         return by_success(names, notes, y, rng)
     often = embedded and max(luck[name] for name in rest) < _LUCK

@@ -28,6 +28,7 @@ from nestbo.strategies.arms import (
     FULL,
     LIFTS,
     LOCAL,
+    NEAR,
     WORTH,
     Arm,
     arms_on,
@@ -37,7 +38,7 @@ from nestbo.strategies.arms import (
 )
 from nestbo.strategies.base import Standing, Strategy, check_choice, due
 from nestbo.strategies.feasibility import Reach, constraint_models, constraint_notes, limits, log_chance
-from nestbo.strategies.local import START, regions, search_near
+from nestbo.strategies.local import START, regions, regions_at_best, search_near
 from nestbo.strategies.runs import INFERRED, Runs, latest
 from nestbo.surrogate import (
     CRITERIA,
@@ -114,7 +115,7 @@ class Bayesian(Strategy):
         if runs.noisy:
             notes = [note | {INFERRED: found} for note, found in zip(notes, _noise(surrogate), strict=True)]
             runs = replace(runs, posterior=surrogate.gp.moments(surrogate.latent_points)[0])
-        if arm.lift == LOCAL:
+        if arm.lift in (LOCAL, NEAR):
             x, starts = self._search_near(arm, surrogate, rules, runs)
             return x, [note | {START: start} for note, start in zip(notes, starts.flatten(1).tolist(), strict=True)]
         if arm.nesting is None:
@@ -141,7 +142,10 @@ class Bayesian(Strategy):
     def _search_near(self, arm: Arm, surrogate: Surrogate, rules: list[Surrogate], runs: Runs) -> tuple[Tensor, Tensor]:
         """Where a local model is worth most in a trust region of the latent space, lifted; and where that began."""
         latent = surrogate.mapping.latent
-        found = regions(arm.name, latent, surrogate.latent_points, runs)
+        if arm.lift == NEAR:
+            found = regions_at_best(arm.name, runs)
+        else:
+            found = regions(arm.name, latent, surrogate.latent_points, runs)
         starts, centres, _ = zip(*found, strict=True)
         near = _each(runs.x, centres).unsqueeze(1)
         lift: Reach = lambda z: surrogate.mapping.lift_near(z, near)
@@ -293,8 +297,9 @@ class HDGaBO(Bayesian):
     factor to leave whole, or "auto", which lets several compete. ``arms`` compete, too: "full" is GaBO on the space
     itself; "fitted", "incumbent" and "random" search the nested space and differ in the lift; "embedded" searches a
     random small sphere in the space, and another one when that is exhausted; "local", where there is no such sphere,
-    searches trust regions of the nested space, one after the other, around other points than the best. ``choice`` says
-    who is next. ``exact`` takes distances of projected SPD matrices, the paper approximates them.
+    searches trust regions of the nested space, one after the other, around other points than the best; and around the
+    best one where ``latent_dim`` is that of the space. ``choice`` says who is next. ``exact`` takes distances of
+    projected SPD matrices, the paper approximates them.
 
     >>> import nestbo as nb
     >>> study = nb.Study(nb.Sphere(20), nb.HDGaBO(latent_dim=2), seed=0)

@@ -1,4 +1,4 @@
-"""Local searches elsewhere: trust regions around other points than the best one, whose basins may be deeper.
+"""Local searches: trust regions around other points than the best one, whose basins may be deeper, and around that.
 
 The regions are those of TuRBO (Eriksson et al. 2019), reduced to what the notes of a run can tell: no state is kept.
 """
@@ -15,12 +15,14 @@ from nestbo.acquisition import Limits, maximise, scattered
 from nestbo.kernels import kernel
 from nestbo.manifolds import Manifold
 from nestbo.optimise import Result
+from nestbo.strategies.base import successes
 from nestbo.strategies.runs import Runs
 from nestbo.surrogate import Surrogate, fit_surrogate, median_parameters
 
 START = "start"  # in the notes: the point that a region began at
 _KERNEL = "gaussian"  # near a minimum most functions are smooth
 _LARGEST, _FIRST, _LEAST = 0.6, 0.25, 0.03  # radii, of the typical distance
+_LEAST_AT_BEST = 0.005  # precision counts there
 _GROWTH, _SHRINKAGE = 1.6, 0.75
 _AWAY, _NEAR = 0.3, 0.1  # of the typical distance: from known points to where a region begins, and where it ends
 _PROGRESS = 0.05  # of the distance to the best value: less is no success
@@ -42,6 +44,19 @@ def regions(arm: str, latent: Manifold, z: Tensor, runs: Runs) -> list[Region]:
     """Where the searches of an arm go on, for runs with latent points z (runs, n, *point)."""
     points = latent.embed(z).cpu() / latent.typical_distance
     return [_region(arm, runs.take([k]), points[k]) for k in range(len(points))]
+
+
+def regions_at_best(arm: str, runs: Runs) -> list[Region]:
+    """Those at the best points: widened by successes of the arm, narrowed by its failures, in the end anew."""
+    found = []
+    for best, notes, y in zip(runs.ranking.argmin(1).tolist(), runs.notes, runs.scores, strict=True):
+        size = _FIRST
+        for note, success in zip(notes, successes(y), strict=True):
+            if note.get("arm") == arm:
+                size = _resized(size, success)
+                size = _FIRST if size < _LEAST_AT_BEST else size
+        found.append(Region(best, best, size))
+    return found
 
 
 def _region(arm: str, run: Runs, points: Tensor) -> Region:
@@ -94,9 +109,13 @@ def _radius(places: list[int], y: list[float]) -> float:
     best, size = places[0], _FIRST
     for k in places[1:]:
         success = y[k] < y[best] - _PROGRESS * (y[best] - min(y))
-        size = min(_LARGEST, _GROWTH * size) if success else _SHRINKAGE * size
+        size = _resized(size, success)
         best = _best((best, k), y)
     return size
+
+
+def _resized(size: float, success: bool) -> float:
+    return min(_LARGEST, _GROWTH * size) if success else _SHRINKAGE * size
 
 
 def _sound(run: Runs) -> list[int]:
