@@ -1,5 +1,6 @@
 """HD-GaBO: its text form, its arms, how they are chosen, and studies with it."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -458,6 +459,11 @@ class TestRegions:
             where, found = (*x, 0.3, *[0.01] * 2), (*y, last, *[1.4] * 2)
             several = {self.region(where, found, (2, 3, 0, 4, 5), seed).start for seed in range(20)}
             assert several == begins
+            if last == 0.5:  # a region goes on that began where an earlier one has found the best point
+                asked = {"arm": "local", START: [Euclidean(1).typical_distance * 0.3]}
+                assert self.region(where, found, (2, 3, 0, 4, 5), asked=[[asked]]) == Region(10, 10, 0.25)
+                after = self.region((*where, 0.35), (*found, 0.9), (2, 3, 0, 4, 5, 10))
+                assert after == Region(10, 10, pytest.approx(0.75 * 0.25))
 
     def test_one_at_the_best_point_is_widened_and_narrowed_and_begins_anew(self):
         def found(y, mine):
@@ -528,6 +534,19 @@ class TestProposals:
         assert [note["arm"] for note in notes] == [arm] * 2
         starts = [points[region.start].flatten().tolist() for points, region in zip(runs.x, found, strict=True)]
         assert [note[START] for note in notes] == starts
+
+    def test_what_a_basis_is_worth_is_noted_where_it_can_be_told(self, rng):
+        space = SPD(3)
+        for n, criterion, compared in ((26, "likelihood", True), (6, "likelihood", True), (26, "leave-one-out", False)):
+            x = space.random(1, n, rng=rng)
+            y = torch.tensor([[smooth(space)(point) for point in x[0]]], dtype=torch.float64)
+            runs = Runs(x, y, x[:, :0], [seeded(0)], [[{}] * n])
+            _, (note,) = HDGaBO(1, ("full", "incumbent"), criterion=criterion, **QUICK).propose(space, runs)
+            assert note["arm"] == "nested:1:incumbent"
+            assert (note.get("worth:nested:1") is not None) == compared
+            if compared:
+                assert (note["worth:nested:1"] < 0) == (n == 26)  # nothing is nested
+        json.dumps(note, allow_nan=False)
 
     def test_a_local_arm_on_a_nested_space_keeps_the_rest_of_its_centre(self, rng):
         space = SPD(4)

@@ -477,3 +477,20 @@ def test_eigenvalues_in_parts_are_those_of_the_whole(rng):
     a = linalg.sym(torch.randn(2, 5, 3, 3, generator=rng, dtype=torch.float64))
     for found, whole in zip(symmetric._eigh_in_parts(a, 3), torch.linalg.eigh(a), strict=True):
         torch.testing.assert_close(found, whole)
+
+
+def test_eigenvalues_alone_are_those_with_vectors(rng):
+    a = linalg.sym(random(5, 3, 4, 4, rng=rng))
+    a[1, 2, 0, 0] = math.nan
+    expected = linalg.eigh(a)[0]
+    torch.testing.assert_close(symmetric.eigvalsh(a), expected, rtol=0, atol=1e-13, equal_nan=True)
+    assert expected.isnan().sum() == 4
+
+
+def test_sums_of_squared_logs_are_the_same_without_a_gradient(rng):
+    a = linalg.sym(random(5, 4, 4, rng=rng)) / 10
+    with_gradient = linalg.sum_of_squared_logs(a.clone().requires_grad_())
+    assert with_gradient.requires_grad
+    equal(linalg.sum_of_squared_logs(a), with_gradient.detach())
+    with torch.no_grad():
+        equal(linalg.sum_of_squared_logs(a.clone().requires_grad_()), with_gradient.detach())

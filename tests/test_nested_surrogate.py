@@ -205,11 +205,17 @@ class TestFit:
             assert ((worth_of_basis(*fits, MATRICES.bases.dim) > 0) == worthwhile).all()
 
     def test_the_worth_of_a_basis_is_a_number_where_a_fit_has_failed(self, rng):
-        _, x, y = hidden(MATRICES, 6, rng)
+        _, x, y = hidden(MATRICES, 20, rng)
         good = fit_nested(MATRICES, on(MATRICES), x, y, generators(1))
         bad = replace(good, loss=torch.full_like(good.loss, math.inf))
-        assert worth_of_basis(good, good, 2).tolist() == pytest.approx([-math.log(6)])
+        assert worth_of_basis(good, good, 2).tolist() == pytest.approx([-math.log(20)])
         assert [worth_of_basis(*pair, 2).item() for pair in ((good, bad), (bad, good), (bad, bad))] == [1e9, -1e9, 0]
+
+    def test_few_data_do_not_tell_what_a_basis_is_worth(self, rng):
+        for n, size in ((1, 2), (19, 2), (20, 14)):  # 14 parameters cost 21 nats
+            _, x, y = hidden(MATRICES, n, rng)
+            fit = fit_nested(MATRICES, on(MATRICES), x, y, generators(1))
+            assert worth_of_basis(fit, replace(fit, loss=fit.loss + 9), size).tolist() == [0]
 
     def test_active_directions_of_the_full_model_are_a_guess(self, rng):
         """They are nearer than chance, and a fit that begins there ends with the subspace, though not at once."""

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from nestbo.linalg.jacobi import jacobi
 
-_EIGH_BATCH, _TINY = 2**12, 4
+_EIGH_BATCH, _TINY = 2**8, 4
 _FORBIDDEN = 2  # the debug mode of torch in which waiting for a GPU is an error
 
 

@@ -94,11 +94,10 @@ def arms_on(space: Manifold, latent_dim: Any, names: Iterable[str], *, logarithm
             arms.append(Arm(FULL, wide, f"{EMBEDDED}:{_words(size)}"))
     if LOCAL in names and not any(EMBEDDED in arm.lift for arm in arms):
         for size, nesting in nested.items():
-            whole = nesting.ambient == nesting.latent
-            model, latent, lifts = (
-                (FULL, None, (LOCAL, NEAR)) if whole else (f"nested:{_words(size)}", nesting, (LOCAL,))
-            )
-            arms += [Arm(model, latent, lift) for lift in lifts]
+            if nesting.ambient == nesting.latent:
+                arms += [Arm(FULL, None, LOCAL), Arm(FULL, None, NEAR)]
+            else:
+                arms.append(Arm(f"nested:{_words(size)}", nesting, LOCAL))
     return arms or [Arm(FULL)]
 
 
@@ -191,8 +190,7 @@ def balanced(
     rest = [name for name in names if name not in scouts]
     if not (scouts and rest):
         return by_success(names, notes, y, rng)
-    often = embedded and max(luck[name] for name in rest) < _LUCK
-    period = _OFTEN if often else _SELDOM
+    period = _OFTEN if embedded and max(luck[name] for name in rest) < _LUCK else _SELDOM
     seldom = turn % period == 1
     if FULL in scouts and not worthwhile(rest, notes):
         return names.index(rest[by_success(rest, notes, y, rng)] if seldom else FULL)

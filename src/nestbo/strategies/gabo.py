@@ -228,7 +228,8 @@ class Bayesian(Strategy):
         full = fit_surrogate(kernel(self.kernel, space), *data, **options)
         guess = arm.nesting.active(full.gradients(runs.x))
         nested = fit_nested(arm.nesting, on_latent, *data, previous=noted, fresh=fresh, guess=guess, **options)
-        runs.cache[f"{WORTH}:{arm.model}"] = worth_of_basis(nested, full, arm.nesting.bases.dim).tolist()
+        if self.criterion == "likelihood":  # no other one compares models
+            runs.cache[f"{WORTH}:{arm.model}"] = worth_of_basis(nested, full, arm.nesting.bases.dim).tolist()
         return nested
 
     def _outputs(self, space: Manifold, runs: Runs) -> Callable[[Tensor], Outputs]:

@@ -48,15 +48,16 @@ def regions(arm: str, latent: Manifold, z: Tensor, runs: Runs) -> list[Region]:
 
 def regions_at_best(arm: str, runs: Runs) -> list[Region]:
     """Those at the best points: widened by successes of the arm, narrowed by its failures, in the end anew."""
-    found = []
-    for best, notes, y in zip(runs.ranking.argmin(1).tolist(), runs.notes, runs.scores, strict=True):
-        size = _FIRST
-        for note, success in zip(notes, successes(y), strict=True):
-            if note.get("arm") == arm:
-                size = _resized(size, success)
-                size = _FIRST if size < _LEAST_AT_BEST else size
-        found.append(Region(best, best, size))
-    return found
+    return [_at_best(arm, runs.take([k])) for k in range(len(runs.rngs))]
+
+
+def _at_best(arm: str, run: Runs) -> Region:
+    best, size = _best(_sound(run), run.ranking[0].tolist()), _FIRST
+    for note, success in zip(run.notes[0], successes(run.scores[0]), strict=True):
+        if note.get("arm") == arm:
+            size = _resized(size, success)
+            size = _FIRST if size < _LEAST_AT_BEST else size
+    return Region(best, best, size)
 
 
 def _region(arm: str, run: Runs, points: Tensor) -> Region:
@@ -70,7 +71,8 @@ def _region(arm: str, run: Runs, points: Tensor) -> Region:
     known = [_best(places, y) for places in (others, *tried[:-1]) if places]
     if tried:
         centre, size = _best(tried[-1], y), _radius(tried[-1], y)
-        back = any(y[k] <= y[centre] and (points[k] - points[centre]).norm() < _NEAR for k in known)
+        better = [k for k in known if k != centre and y[k] <= y[centre]]
+        back = any((points[k] - points[centre]).norm() < _NEAR for k in better)
         if size >= _LEAST and not back:
             return Region(tried[-1][0], centre, size)
         known.append(centre)
@@ -80,7 +82,7 @@ def _region(arm: str, run: Runs, points: Tensor) -> Region:
     free = [k for k in sound if away[k] >= enough]
     drawn = free[int(torch.randint(len(free), (), generator=run.rngs[0], device=run.rngs[0].device))]
     best = _best(sound, y)
-    useful = _leading(tried, y) and all(best != places[0] for places in tried)
+    useful = _leading(tried, run.scores[0]) and all(best != places[0] for places in tried)
     start = (_best(free, y), drawn, best if useful else drawn)[len(tried) % 3]
     return Region(start, start, _FIRST)
 
