@@ -2,7 +2,7 @@
 
     python benchmarks/evidence.py
 
-Prints the table of docs/hdgabo.md: how much likelier than the full model, in nats, the nested one makes the values of
+Prints a table of docs/hdgabo.md: how much likelier than the full model, in nats, the nested one makes the values of
 GaBO's first n evaluations (medians and extremes over seeds), and what its basis costs by BIC.
 """
 
