@@ -327,6 +327,12 @@ class TestChoice:
                 else:
                     assert chosen == ({"nested:2:incumbent", "nested:3:incumbent"} if n % 8 == 1 else {"full"})
 
+    def test_where_constraints_are_told_the_full_model_is_no_scout(self):
+        arms = ["full", "nested:2:incumbent", "nested:2:local"]
+        told = [{"constraints": [1.0], "worth:nested:2": 1.0}]
+        chosen = [self.drawn(arms, told + notes(*[""] * (n - 1)), [1.0] * n) for n in (8, 9, 17)]
+        assert chosen == [{"full", "nested:2:incumbent"}, {"nested:2:local"}, {"nested:2:local"}]
+
     def test_without_nested_arms_the_full_model_is_no_scout(self):
         chosen = [self.drawn(["full", "full:local"], notes(*[""] * n), [1.0] * n) for n in (8, 9, 10, 17)]
         assert chosen == [{"full"}, {"full:local"}, {"full"}, {"full:local"}]

@@ -212,7 +212,7 @@ class TestFit:
         assert [worth_of_basis(*pair, 2).item() for pair in ((good, bad), (bad, good), (bad, bad))] == [1e9, -1e9, 0]
 
     def test_few_data_do_not_tell_what_a_basis_is_worth(self, rng):
-        for n, size in ((1, 2), (19, 2), (20, 14)):  # 14 parameters cost 21 nats
+        for n, size in ((1, 2), (4, 2), (16, 8), (20, 14)):  # 14 parameters cost 21 nats
             _, x, y = hidden(MATRICES, n, rng)
             fit = fit_nested(MATRICES, on(MATRICES), x, y, generators(1))
             assert worth_of_basis(fit, replace(fit, loss=fit.loss + 9), size).tolist() == [0]

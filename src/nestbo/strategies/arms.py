@@ -180,12 +180,13 @@ def balanced(
     Theirs is one of eight suggestions. Embedded spaces are scouts, and make every other one while no other arm has the
     usual luck. Where there are none, local searches are, and, next to nested models, the full one. They make all but
     one of eight while the best value stands still, one of them in each eight; and so does the full model alone where no
-    nested model is worth its parameters.
+    nested model is worth its parameters. Where constraints are told, which need not be nested, it is no scout.
     """
     luck = {name: (1 + good) / (2 + good + bad) for name, (good, bad) in record(names, notes, y).items()}
     embedded, turn = [name for name in names if EMBEDDED in name], len(notes) + pending
     scouts = embedded or [name for name in names if LOCAL in name]
-    if not embedded and any(name.startswith("nested") and name not in scouts for name in names):
+    learned = any(name.startswith("nested") and name not in scouts for name in names)
+    if learned and not embedded and not any("constraints" in note for note in notes):
         scouts = [name for name in names if name in (FULL, *scouts)]
     rest = [name for name in names if name not in scouts]
     if not (scouts and rest):

@@ -29,7 +29,7 @@ from nestbo.surrogate.likelihood import Criterion, negative_log_likelihood
 _RANDOM_STARTS = 3
 _PENALTY = 10.0
 _MOST_WORTH = 1e9  # where a fit has failed
-_FEWEST = 20  # data that may tell whether something is nested
+_FEWEST = 20  # data, or more than two for each parameter of a basis, may tell whether something is nested
 _PERTURBATION = 0.2  # of the typical distance of two subspaces
 
 
@@ -91,7 +91,7 @@ def worth_of_basis(nested: Surrogate, full: Surrogate, size: int) -> Tensor:
     n = nested.gp.z.shape[-1]
     cost = size / 2 * math.log(n)
     gain = (full.loss - nested.loss - cost).nan_to_num(0.0, _MOST_WORTH, -_MOST_WORTH)
-    return gain if max(cost, _FEWEST) <= n else torch.zeros_like(gain)
+    return gain if max(cost, min(_FEWEST, 2 * size + 1)) <= n else torch.zeros_like(gain)
 
 
 def _starts(
