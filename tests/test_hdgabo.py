@@ -552,7 +552,7 @@ class TestProposals:
             assert (note.get("worth:nested:1") is not None) == compared
             if compared:
                 assert (note["worth:nested:1"] < 0) == (n == 26)  # nothing is nested
-        json.dumps(note, allow_nan=False)
+            json.dumps(note, allow_nan=False)
 
     def test_a_local_arm_on_a_nested_space_keeps_the_rest_of_its_centre(self, rng):
         space = SPD(4)

@@ -49,7 +49,7 @@ class Arm:
     @property
     def domain(self) -> str:
         """What is searched; arms that differ in the lift only search the same."""
-        return self.name if self.model == FULL or self.lift in (LOCAL, NEAR) else self.model
+        return self.name if self.model == FULL or self.lift == LOCAL else self.model
 
 
 Lift = Callable[[Tensor], Tensor]  # from latent points (…, runs, 1, *point) to points of the space
@@ -182,7 +182,6 @@ def balanced(
     one of eight while the best value stands still, one of them in each eight; and so does the full model alone where no
     nested model is worth its parameters. Where constraints are told, which need not be nested, it is no scout.
     """
-    luck = {name: (1 + good) / (2 + good + bad) for name, (good, bad) in record(names, notes, y).items()}
     embedded, turn = [name for name in names if EMBEDDED in name], len(notes) + pending
     scouts = embedded or [name for name in names if LOCAL in name]
     learned = any(name.startswith("nested") and name not in scouts for name in names)
@@ -191,7 +190,8 @@ def balanced(
     rest = [name for name in names if name not in scouts]
     if not (scouts and rest):
         return by_success(names, notes, y, rng)
-    period = _OFTEN if embedded and max(luck[name] for name in rest) < _LUCK else _SELDOM
+    luck = max((1 + good) / (2 + good + bad) for good, bad in record(rest, notes, y).values())
+    period = _OFTEN if embedded and luck < _LUCK else _SELDOM
     seldom = turn % period == 1
     if FULL in scouts and not worthwhile(rest, notes):
         return names.index(rest[by_success(rest, notes, y, rng)] if seldom else FULL)
