@@ -17,6 +17,7 @@ LAYERS = (
     ("errors",),
     ("specification", "linalg"),
     ("manifolds",),
+    ("memory",),
     ("optimise", "history", "outputs"),
     ("nested", "kernels", "constraints", "evaluation"),
     ("surrogate", "problems"),
@@ -36,10 +37,10 @@ GEOMETRY = {"errors", "specification", "linalg", "manifolds"}
 # What the order alone would still allow.
 ONLY = {
     "kernels": GEOMETRY,
-    "history": GEOMETRY,
-    "storage": GEOMETRY | {"history"},
+    "history": GEOMETRY | {"memory"},
+    "storage": GEOMETRY | {"history", "memory"},
     "problems": GEOMETRY | {"nested", "optimise"},
-    "plots": GEOMETRY | {"history", "storage"},
+    "plots": GEOMETRY | {"history", "memory", "storage"},
 }
 
 

@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 
 from nestbo.manifolds import Manifold
+from nestbo.manifolds.base import Chart
 from nestbo.optimise import Result, lbfgs, trust_region
+from nestbo.optimise.slsqp import slsqp
 from nestbo.surrogate import GP
 
 if TYPE_CHECKING:  # half a second to import, so imported when first used
@@ -23,7 +25,6 @@ _BASELINE = 12  # evaluated points that may be the best of noisy ones
 _SCALES = (0.5, 0.15, 0.05, 0.015, 0.005)  # of the typical distance
 _INCUMBENTS = 4
 _POOL = 256
-_SMALL = 10  # dimensions
 _PENALTY = 10.0  # beyond the bounds of a chart
 _CHUNK = {"cpu": 2**10, "cuda": 2**16}  # candidates of all runs together that are evaluated at once
 
@@ -39,58 +40,75 @@ class Limits(NamedTuple):
         return (self.values(x.detach()) >= 0).all(-1)
 
 
-Build = Callable[[GP, Tensor, Tensor | None, int], "AcquisitionFunction"]
+class Question(NamedTuple):
+    """What an acquisition function is asked about: a process, the best value, points under evaluation.
+
+    ``best`` (*runs) is in the model's units, ``pending`` (*runs, m, size) are as the model sees them, ``seed`` fixes
+    the samples, and ``among`` (*runs, n) says which evaluations may be the best of noisy ones; None for all.
+    """
+
+    gp: GP
+    best: Tensor
+    pending: Tensor | None
+    seed: int
+    among: Tensor | None = None
 
 
-def log_expected_improvement(gp: GP, best: Tensor, pending: Tensor | None, seed: int) -> AcquisitionFunction:
+Build = Callable[[Question], "AcquisitionFunction"]
+
+
+def log_expected_improvement(asked: Question) -> AcquisitionFunction:
     """LogEI (Ament et al. 2023): expected improvement that keeps its gradient where it is tiny."""
     from botorch.acquisition import LogExpectedImprovement, qLogExpectedImprovement
 
-    if pending is None:
-        return LogExpectedImprovement(gp, best_f=best.unsqueeze(-1), maximize=False)
-    return qLogExpectedImprovement(gp, -best, **_jointly_with(pending, seed))
+    if asked.pending is None:
+        return LogExpectedImprovement(asked.gp, best_f=asked.best.unsqueeze(-1), maximize=False)
+    return qLogExpectedImprovement(asked.gp, -asked.best, **_jointly_with(asked.pending, asked.seed))
 
 
-def expected_improvement(gp: GP, best: Tensor, pending: Tensor | None, seed: int) -> AcquisitionFunction:
+def expected_improvement(asked: Question) -> AcquisitionFunction:
     """Expected improvement, as in the paper."""
     from botorch.acquisition import ExpectedImprovement, qExpectedImprovement
     from botorch.exceptions.warnings import NumericsWarning
 
     with warnings.catch_warnings():  # BoTorch advises LogEI, our default; who asks for this one wants the paper's
         warnings.simplefilter("ignore", NumericsWarning)
-        if pending is None:
-            return ExpectedImprovement(gp, best_f=best.unsqueeze(-1), maximize=False)
-        return qExpectedImprovement(gp, -best, **_jointly_with(pending, seed))
+        if asked.pending is None:
+            return ExpectedImprovement(asked.gp, best_f=asked.best.unsqueeze(-1), maximize=False)
+        return qExpectedImprovement(asked.gp, -asked.best, **_jointly_with(asked.pending, asked.seed))
 
 
-def confidence_bound(gp: GP, best: Tensor, pending: Tensor | None, seed: int) -> AcquisitionFunction:
+def confidence_bound(asked: Question) -> AcquisitionFunction:
     """The optimistic bound, mean less two standard deviations."""
     from botorch.acquisition import UpperConfidenceBound, qUpperConfidenceBound
 
-    if pending is None:
-        return UpperConfidenceBound(gp, beta=_CONFIDENCE, maximize=False)
-    return qUpperConfidenceBound(gp, _CONFIDENCE, **_jointly_with(pending, seed))
+    if asked.pending is None:
+        return UpperConfidenceBound(asked.gp, beta=_CONFIDENCE, maximize=False)
+    return qUpperConfidenceBound(asked.gp, _CONFIDENCE, **_jointly_with(asked.pending, asked.seed))
 
 
-def noisy_log_expected_improvement(
-    gp: GP, best: Tensor, pending: Tensor | None, seed: int, among: Tensor | None = None
-) -> AcquisitionFunction:
+def noisy_log_expected_improvement(asked: Question) -> AcquisitionFunction:
     """LogNEI: the improvement over the least of the unknown values at points evaluated and pending.
 
-    Of the evaluated points, ``among`` which (runs, n) is looked, those with the best posterior mean stand for all.
+    Of the evaluated points those with the best posterior mean stand for all.
     """
     from botorch.acquisition import qLogNoisyExpectedImprovement
 
+    baseline = _leading(asked.gp, asked.among)
+    options = _jointly_with(baseline if asked.pending is None else asked.pending, asked.seed)
+    options["X_pending"] = asked.pending
+    return qLogNoisyExpectedImprovement(asked.gp, baseline, prune_baseline=False, cache_root=False, **options)
+
+
+def _leading(gp: GP, among: Tensor | None) -> Tensor:
+    """The evaluated points with the best posterior mean, flat (*runs, k, size)."""
     mean, _ = gp.moments(gp.x)
     mean = mean if among is None else torch.where(among, mean, torch.inf)
     leading = mean.argsort(-1)[..., :_BASELINE]
     # Where there are fewer, the first fills up: it changes no minimum.
     leading = torch.where(mean.gather(-1, leading).isfinite(), leading, leading[..., :1]).unsqueeze(-1)
     flat = gp.x.flatten(gp.z.ndim)
-    baseline = flat.gather(-2, leading.expand(*leading.shape[:-1], flat.shape[-1]))
-    options = _jointly_with(baseline if pending is None else pending, seed)
-    options["X_pending"] = pending
-    return qLogNoisyExpectedImprovement(gp, baseline, prune_baseline=False, cache_root=False, **options)
+    return flat.gather(-2, leading.expand(*leading.shape[:-1], flat.shape[-1]))
 
 
 def _jointly_with(pending: Tensor, seed: int) -> dict[str, Any]:
@@ -122,11 +140,10 @@ def improvement(
     one of these, if there are any, and "ei" is "logei", whose maximum is at the same point.
     """
     name = "logei" if name == "ei" and feasible is not None else name
-    build: Any = ACQUISITIONS["lognei" if noisy and name == "logei" else name]
+    name = "lognei" if name == "logei" and noisy else name
     among = None if feasible is None else feasible | ~feasible.any(-1, keepdim=True)
     best = (gp.z if among is None else torch.where(among, gp.z, torch.inf)).amin(-1)
-    options = {"among": among} if build is noisy_log_expected_improvement else {}
-    found: Callable[[Tensor], Tensor] = build(gp, best, pending, seed, **options)
+    found: Callable[[Tensor], Tensor] = ACQUISITIONS[name](Question(gp, best, pending, seed, among))
     return found
 
 
@@ -143,26 +160,39 @@ def constrained(
     return lambda x: torch.where(some, gain(x), 0) + log_chance(x)
 
 
-OPTIMISERS: dict[str, Callable[..., Result]] = {"lbfgs": lbfgs, "trust-region": trust_region}
+class Optimiser(NamedTuple):
+    """How a search refines its starts: ``flat`` minimisers work in the flat coordinates of a space that has them."""
+
+    minimise: Callable[..., Result]
+    flat: bool = False
 
 
-def search(
-    acquisition: Callable[[Tensor], Tensor],
-    space: Manifold,
-    x: Tensor,
-    y: Tensor,
-    rngs: list[torch.Generator],
-    *,
-    optimiser: Callable[..., Result] = lbfgs,
-    limits: Limits | None = None,
-) -> Tensor:
-    """Where an acquisition function is largest in each run, (runs, *point), given the points and values so far."""
-    pools = candidates(space, x, y, rngs, _POOL)
-    restarts = 8 if space.dim <= _SMALL else 4  # one step in many dimensions costs more
-    return maximise(acquisition, space, pools, optimiser=optimiser, restarts=restarts, limits=limits)[0]
+def _patient_slsqp(*arguments: Any, **options: Any) -> Result:
+    """SLSQP that is given time to converge."""
+    return slsqp(*arguments, **options | {"max_iterations": 200, "tolerance": 1e-9})
 
 
-def candidates(space: Manifold, x: Tensor, y: Tensor, rngs: list[torch.Generator], count: int) -> list[Tensor]:
+OPTIMISERS: dict[str, Optimiser] = {
+    "lbfgs": Optimiser(partial(lbfgs, steady=True), flat=True),
+    "trust-region": Optimiser(trust_region),
+    "slsqp": Optimiser(_patient_slsqp),
+}
+_STOPPING = Optimiser(lbfgs, flat=True)  # at the last step before a limit
+
+
+def _within(optimiser: Optimiser, limits: Limits | None) -> Optimiser:
+    """The optimiser that serves under limits: a trust region slides along those that have slopes."""
+    if limits is None:
+        return optimiser
+    if not limits.smooth:
+        return _STOPPING
+    slopes = limits.values
+    return Optimiser(partial(trust_region, constraints=lambda x, *_: slopes(x), hessian="differences"))
+
+
+def candidates(
+    space: Manifold, x: Tensor, y: Tensor, rngs: list[torch.Generator], count: int = _POOL
+) -> list[Tensor]:
     """Starts for the search, from points (runs, n, *point) and values (runs, n): ``count`` global and ``count`` local.
 
     The global ones are random points, half of them moved along a random geodesic, which reaches corners that uniform
@@ -191,12 +221,44 @@ def scattered(space: Manifold, x: Tensor, lengths: Tensor, rngs: list[torch.Gene
     return space.project(space.exp(x, step[(..., *[None] * len(space.point_shape))] * direction))
 
 
+class Terrain(NamedTuple):
+    """What is climbed: an acquisition function of flat points (…, runs, 1, size), on a space, within limits.
+
+    ``somewhere`` (runs, size) are points at which it can be computed.
+    """
+
+    acquisition: Callable[[Tensor], Tensor]
+    space: Manifold
+    limits: Limits | None
+    somewhere: Tensor
+
+    def unchecked(self, x: Tensor) -> Tensor:
+        """The value at points (…, runs, *point)."""
+        return self.acquisition(x.flatten(-len(self.space.point_shape)).unsqueeze(-2))
+
+    def value(self, x: Tensor) -> Tensor:
+        """NaN where a step went so far that nothing can be computed, instead of an error in a factorisation."""
+        valid = self.space.embed(x.detach()).isfinite().all(-1)
+        flat = x.flatten(-len(self.space.point_shape))
+        found = self.acquisition(torch.where(valid.unsqueeze(-1), flat, self.somewhere).unsqueeze(-2))
+        return torch.where(valid, found, torch.nan)
+
+    def judged(self, x: Tensor) -> Tensor:
+        """NaN also where a limit is violated."""
+        return self.value(x) if self.limits is None else torch.where(self.limits.allow(x), self.value(x), torch.nan)
+
+    @property
+    def climbed(self) -> Callable[[Tensor], Tensor]:
+        """What a refinement looks at: limits with slopes are the optimiser's business."""
+        return self.value if self.limits is None or self.limits.smooth else self.judged
+
+
 def maximise(
     acquisition: Callable[[Tensor], Tensor],
     space: Manifold,
     pools: list[Tensor],
     *,
-    optimiser: Callable[..., Result] = trust_region,
+    optimiser: Optimiser = OPTIMISERS["trust-region"],
     restarts: int = 8,
     max_iterations: int = 25,
     limits: Limits | None = None,
@@ -207,54 +269,54 @@ def maximise(
     (count, runs, *point); the best of each pool are refined together, and the best found is returned. Under ``limits``
     with slopes the refinement is a trust region that slides along them; one without stops where its next step is out.
     """
-
-    def value(x: Tensor) -> Tensor:
-        """NaN where a step went so far that nothing can be computed, instead of an error in a factorisation."""
-        valid = space.embed(x.detach()).isfinite().all(-1)
-        flat, somewhere = (points.flatten(-len(space.point_shape)) for points in (x, pools[0][0]))
-        found = acquisition(torch.where(valid.unsqueeze(-1), flat, somewhere).unsqueeze(-2))
-        return torch.where(valid, found, torch.nan)
-
-    def unchecked(x: Tensor) -> Tensor:
-        return acquisition(x.flatten(-len(space.point_shape)).unsqueeze(-2))
-
-    def judged(x: Tensor) -> Tensor:
-        return value(x) if limits is None else torch.where(limits.allow(x), value(x), torch.nan)
-
+    terrain = Terrain(acquisition, space, limits, pools[0][0].flatten(-len(space.point_shape)))
     with torch.no_grad():
-        starts, worth = _top(pools, unchecked if limits is None else judged, restarts // len(pools))
-        # Logarithms are of order 1; plain improvements may be tiny, and would count as flat.
-        height = torch.where(worth.isfinite(), worth, 0).abs().amax(0).clamp(1e-200, 1.0)
-        height = torch.where(worth.isfinite().any(0), height, 1.0)
-
-    refined = judged
-    if limits is not None:
-        optimiser = lbfgs
-    if limits is not None and limits.smooth:
-        slopes, refined = limits.values, value
-        optimiser = partial(trust_region, constraints=lambda x, *_: slopes(x), hessian="differences")
-    chart = space.chart if optimiser is lbfgs else None
-    where, starts = (space, starts) if chart is None else (chart.flat, chart.coordinates(starts))
-
-    def loss(u: Tensor, *_: Tensor) -> Tensor:
-        if chart is None:
-            return -refined(u) / height
-        x, beyond = chart.point(u)
-        return _PENALTY * beyond - (unchecked if limits is None else refined)(x) / height
-
-    rows = (torch.arange(len(starts), device=starts.device),) if starts.shape[1] > 1 else ()
-    options: dict[str, Any] = {"tolerance": 1e-4, "max_iterations": max_iterations}
-    if optimiser is lbfgs:
-        options["steady"] = limits is None
-    found = optimiser(loss, where, starts, data=rows, **options)
-    worth = (-found.value * height).nan_to_num(nan=-torch.inf)
-    if limits is not None:
-        ends = found.point if chart is None else space.project(chart.point(found.point)[0])
-        worth = torch.where(limits.allow(ends), worth, -torch.inf)
+        ranked = terrain.unchecked if limits is None else terrain.judged
+        starts, worth = _top(pools, ranked, restarts // len(pools))
+    ends, worth = _refined(terrain, starts, _height(worth), _within(optimiser, limits), max_iterations)
     runs = torch.arange(starts.shape[1], device=starts.device)
     chosen = worth.argmax(0)
-    best = found.point[chosen, runs]
-    return best if chart is None else space.project(chart.point(best)[0]), worth[chosen, runs]
+    return ends[chosen, runs], worth[chosen, runs]
+
+
+def _height(worth: Tensor) -> Tensor:
+    """The unit of heights in each run: logarithms are of order 1; plain improvements may be tiny, and look flat."""
+    height = torch.where(worth.isfinite(), worth, 0).abs().amax(0).clamp(1e-200, 1.0)
+    return torch.where(worth.isfinite().any(0), height, 1.0)
+
+
+def _refined(
+    terrain: Terrain, starts: Tensor, height: Tensor, optimiser: Optimiser, max_iterations: int
+) -> tuple[Tensor, Tensor]:
+    """Where climbs from starts (count, runs, *point) end, and the heights there; −∞ beyond a limit."""
+    space = terrain.space
+    chart = space.chart if optimiser.flat else None
+    climb = _on_manifold(terrain, height) if chart is None else _on_chart(terrain, height, chart)
+    rows = (torch.arange(len(starts), device=starts.device),) if starts.shape[1] > 1 else ()
+    where, begin = (space, starts) if chart is None else (chart.flat, chart.coordinates(starts))
+    found = optimiser.minimise(climb, where, begin, data=rows, tolerance=1e-4, max_iterations=max_iterations)
+    ends = found.point if chart is None else space.project(chart.point(found.point)[0])
+    worth = (-found.value * height).nan_to_num(nan=-torch.inf)
+    if terrain.limits is not None:
+        worth = torch.where(terrain.limits.allow(ends), worth, -torch.inf)
+    return ends, worth
+
+
+def _on_manifold(terrain: Terrain, height: Tensor) -> Callable[..., Tensor]:
+    """What is minimised on the space itself."""
+    climbed = terrain.climbed
+    return lambda x, *_: -climbed(x) / height
+
+
+def _on_chart(terrain: Terrain, height: Tensor, chart: Chart) -> Callable[..., Tensor]:
+    """What is minimised in flat coordinates: beyond the bounds of the chart there is a penalty."""
+    climbed = terrain.unchecked if terrain.limits is None else terrain.climbed
+
+    def loss(u: Tensor, *_: Tensor) -> Tensor:
+        x, beyond = chart.point(u)
+        return _PENALTY * beyond - climbed(x) / height
+
+    return loss
 
 
 def _top(pools: list[Tensor], value: Callable[[Tensor], Tensor], count: int) -> tuple[Tensor, Tensor]:

@@ -1,104 +1,304 @@
-"""Arms: a model of the objective, with a way back to the space; and how the next one is chosen."""
+"""Arms: who may make a suggestion. ``ARMS`` is where a new one is registered.
+
+An arm has a model of the objective and lays a section through the space, in which that model is believed.
+"""
 
 from __future__ import annotations
 
+import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from functools import cache, partial
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from nestbo.errors import ArgumentError
 from nestbo.manifolds import SPD, Manifold, Product, Sphere
 from nestbo.manifolds.base import check_size
-from nestbo.nested import NestedMapping, Nesting, smaller
-from nestbo.strategies.base import Standing, successes
-from nestbo.strategies.runs import Runs, latest
+from nestbo.memory import Memory
+from nestbo.nested import Identity, NestedMapping, Nesting, smaller
+from nestbo.strategies.local import Region, local_model, regions, regions_at_best
+from nestbo.strategies.runs import Runs, successes
+from nestbo.strategies.sections import Ball, Map, Section, same
+from nestbo.surrogate import Surrogate
 
-FULL, EMBEDDED, LOCAL, NEAR = "full", "embedded", "local", "near"
-WORTH = "worth"  # in the notes, with the name of a nested model: that of its basis, compared with the full model
 _SIZES: dict[type[Manifold], tuple[int, ...]] = {Sphere: (2, 5), SPD: (2, 3)}  # what "auto" tries
 _WIDER = 1  # a random great sphere of one dimension more is less often steep in some direction
-_DECAY = 0.93  # of the memory of an arm's earlier suggestions, at each new one
 _LIFT_ITERATIONS = 5  # its start is so good that three settle four digits
 _PATIENCE = 40  # suggestions from one embedded space without a success
-_LUCK = 0.15  # a usual chance of success
-_WHILE, _HARDLY = 25, 0.003  # in so many evaluations it should move by so much of its distance to the median
-_SELDOM, _OFTEN = 8, 2  # one of so many suggestions is a scout's
+
+
+class Kind(NamedTuple):
+    """Which model: that of the space itself, called "full", or one nested in it, called "nested:…"."""
+
+    name: str = "full"
+    nesting: Nesting | None = None
+
+
+class Arm(ABC):
+    """Who makes a suggestion: a model, and the section of the space in which it is believed.
+
+    A ``scout`` looks where neither a learned subspace nor a local minimum misleads it.
+    """
+
+    kind: Kind
+    scout: bool = False
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What memories and reports call it."""
+
+    @abstractmethod
+    def section(self, space: Manifold, model: Surrogate | None, runs: Runs) -> Section:
+        """What the arm searches, given its model of each run; None if it said that it needs none."""
+
+    def needs_model(self, noisy: bool) -> bool:
+        """Whether its model has to be fitted to the data before the section can be laid."""
+        return True
+
+    def remembered(self, runs: Runs) -> list[Memory]:
+        """What every suggestion of the arm leaves behind, for each run."""
+        return [Memory(self.name) for _ in runs.rngs]
+
+
+class Place(NamedTuple):
+    """Where arms are wanted: a space, a size of the spaces nested in it, and the arms there are already."""
+
+    space: Manifold
+    size: Any
+    nesting: Nesting
+    arms: tuple[Arm, ...]
+    priors: bool
+
+    @property
+    def nested(self) -> Kind:
+        """The nested model of this size; the full one where nothing is left to nest."""
+        whole = self.nesting.ambient == self.nesting.latent
+        return Kind() if whole else Kind(f"nested:{_words(self.size)}", self.nesting)
 
 
 @dataclass(frozen=True)
-class Arm:
-    """Who makes a suggestion: a model, and how its latent space leads back to the space.
+class Full(Arm):
+    """The full model, everywhere on the space: GaBO."""
 
-    ``model`` is "full" or "nested:…". A nested model has a ``lift`` from ``LIFTS``. The full model searches the space
-    itself, or, where there is a ``nesting``, a small space embedded in it.
-    """
-
-    model: str
-    nesting: Nesting | None = None
-    lift: str = ""
+    kind: Kind = Kind()
 
     @property
     def name(self) -> str:
-        """What notes and reports call it."""
-        return f"{self.model}:{self.lift}" if self.lift else self.model
+        return self.kind.name
+
+    def section(self, space: Manifold, model: Surrogate | None, runs: Runs) -> Section:
+        assert model is not None
+        return Section(space, same, same, runs.x, model, runs, pending_seen(model, runs), None, self.remembered(runs))
+
+
+@dataclass(frozen=True)
+class Lifted(Arm):
+    """A nested model on its latent space, and one of ``LIFTS`` back to the space: the paper's HD-GaBO."""
+
+    kind: Kind
+    lift: str
 
     @property
-    def domain(self) -> str:
-        """What is searched; arms that differ in the lift only search the same."""
-        return self.name if self.model == FULL or self.lift == LOCAL else self.model
+    def name(self) -> str:
+        return f"{self.kind.name}:{self.lift}"
+
+    @classmethod
+    def on(cls, lift: str, place: Place) -> list[Arm]:
+        """One, where something is nested."""
+        return [] if place.nested.nesting is None else [cls(place.nested, lift)]
+
+    def section(self, space: Manifold, model: Surrogate | None, runs: Runs) -> Section:
+        assert model is not None
+        lift, latent = LIFTS[self.lift](model.mapping, runs), model.mapping.latent
+        pending, memories = pending_seen(model, runs), self.remembered(runs)
+        return Section(latent, lift, same, model.latent_points, model, runs, pending, None, memories)
 
 
-Lift = Callable[[Tensor], Tensor]  # from latent points (…, runs, 1, *point) to points of the space
+@dataclass(frozen=True)
+class Embedded(Arm):
+    """The full model on a random great sphere, which is kept while it is of any use.
+
+    A function of Wᵀx/|Wᵀx| takes all its values on almost every great sphere of the latent dimension or more.
+    """
+
+    nesting: Nesting
+    size: str
+    kind: Kind = Kind()
+    scout: bool = True
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind.name}:embedded:{self.size}"
+
+    @classmethod
+    def on(cls, place: Place) -> list[Arm]:
+        """One, where a sphere a little wider than the latent one is smaller than the space, and new."""
+        wide = Nesting(place.space, smaller(place.space, _wider(place.space, place.size)))
+        known = any(isinstance(arm, Embedded) and arm.nesting == wide for arm in place.arms)
+        learned = any(arm.kind.nesting == wide for arm in place.arms)
+        return [] if wide.ambient == wide.latent or known or learned else [cls(wide, _words(place.size))]
+
+    def section(self, space: Manifold, model: Surrogate | None, runs: Runs) -> Section:
+        assert model is not None
+        bases = self.nesting.bases
+        basis, memories = bases.random_each(1, runs.rngs)[0], self.remembered(runs)
+        for run in range(len(memories)):
+            known = self._known(runs, run)
+            if known is not None:
+                basis[run] = torch.tensor(known.columns, dtype=basis.dtype).reshape(bases.point_shape)
+                memories[run] = Memory(self.name, frame=known.frame)
+            else:
+                memories[run] = self._new(basis[run])
+        through = self.nesting.at(basis)
+        axes = len(space.point_shape)
+        see = lambda z: through.lift(z.unflatten(-1, through.latent.point_shape)).flatten(-axes)
+        pending = pending_seen(model, runs)
+        return Section(
+            through.latent, through.lift, see, through.project(runs.x), model, runs, pending, None, memories
+        )
+
+    def _new(self, basis: Tensor) -> Memory:
+        """A space is named by a checksum of its entries, which the first memory of it holds."""
+        columns = tuple(basis.flatten().tolist())
+        return Memory(self.name, frame=zlib.crc32(repr(columns).encode()), columns=columns)
+
+    def _known(self, runs: Runs, run: int) -> Memory | None:
+        """The memory that holds the space in which a run goes on, unless it is exhausted."""
+        told, asked = runs.memories[run], runs.asked[run] if runs.asked else []
+        under_way = [memory.frame for memory in asked if memory.arm == self.name]
+        before = [memory.frame for memory in told if memory.arm == self.name]
+        if not under_way and (not before or exhausted(self.name, told, runs.scores[run])):
+            return None
+        wanted = (under_way or before)[-1]
+        return next((m for m in (*told, *asked) if m.columns and m.frame == wanted and wanted is not None), None)
 
 
-def fitted(mapping: NestedMapping, runs: Runs) -> Lift:
+def exhausted(arm: str, memories: list[Memory], y: list[float]) -> bool:
+    """Whether an embedded space has been searched for long without a success: time for another one."""
+    pairs = zip(memories, successes(y), strict=True)
+    recent = [(memory.frame, success) for memory, success in pairs if memory.arm == arm][-_PATIENCE:]
+    return len(recent) == _PATIENCE and not any(success or frame != recent[-1][0] for frame, success in recent)
+
+
+@dataclass(frozen=True)
+class Local(Arm):
+    """Trust regions one after the other, mostly around other points than the best: ``strategies.local``."""
+
+    kind: Kind
+    priors: bool
+    scout: bool = True
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind.name}:local"
+
+    @classmethod
+    def on(cls, place: Place) -> list[Arm]:
+        """One where there are no embedded spaces; and one around the best point where nothing is nested."""
+        if any(isinstance(arm, Embedded) for arm in place.arms):
+            return []
+        near = [] if place.nested.nesting is not None else [Near(place.nested, place.priors)]
+        return [cls(place.nested, place.priors), *near]
+
+    def needs_model(self, noisy: bool) -> bool:
+        return noisy or self.kind.nesting is not None
+
+    def section(self, space: Manifold, model: Surrogate | None, runs: Runs) -> Section:
+        mapping = Identity(space) if model is None else model.mapping
+        z = mapping.project(runs.x)
+        found = regions(self.name, mapping.latent, z, runs)
+        starts = [runs.index(run, region.start) for run, region in enumerate(found)]
+        return regional(mapping, z, runs, found, self.priors, [Memory(self.name, start=start) for start in starts])
+
+
+@dataclass(frozen=True)
+class Near(Arm):
+    """A trust region around the best point."""
+
+    kind: Kind
+    priors: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind.name}:near"
+
+    def needs_model(self, noisy: bool) -> bool:
+        return noisy
+
+    def section(self, space: Manifold, model: Surrogate | None, runs: Runs) -> Section:
+        found = regions_at_best(self.name, runs)
+        return regional(Identity(space), runs.x, runs, found, self.priors, self.remembered(runs))
+
+
+def regional(
+    mapping: NestedMapping, z: Tensor, runs: Runs, found: list[Region], priors: bool, memories: list[Memory]
+) -> Section:
+    """The part of a latent space around the centre of each run's region, with a model of the points around it."""
+    latent, size = mapping.latent, len(mapping.latent.point_shape)
+    each = torch.arange(len(z), device=z.device)
+    centre = torch.tensor([region.centre for region in found], device=z.device)
+    radii = torch.tensor([region.radius for region in found], dtype=z.dtype, device=z.device)
+    at, near = z[each, centre], runs.x[each, centre].unsqueeze(1)
+    ball = Ball(latent, at, latent.typical_distance * radii)
+    model, told = local_model(latent, z, at, runs, priors)
+    pending = mapping.project(runs.pending).flatten(-size) if runs.pending.shape[1] else None
+    return Section(latent, lambda p: mapping.lift_near(p, near), same, z, model, told, pending, ball, memories)
+
+
+def pending_seen(model: Surrogate, runs: Runs) -> Tensor | None:
+    """Points under evaluation, flat, as a model sees them, (runs, m, size)."""
+    if not runs.pending.shape[1]:
+        return None
+    mapping = model.mapping
+    return mapping.project(runs.pending).flatten(-len(mapping.latent.point_shape))
+
+
+def fitted(mapping: NestedMapping, runs: Runs) -> Map:
     """The lift nearest to all evaluated points, as in the paper."""
     return mapping.fit_lift(runs.x, max_iterations=_LIFT_ITERATIONS).lift
 
 
-def incumbent(mapping: NestedMapping, runs: Runs) -> Lift:
+def incumbent(mapping: NestedMapping, runs: Runs) -> Map:
     """The lift near the best point."""
     best = runs.best
     return lambda z: mapping.lift_near(z, best)
 
 
-def random(mapping: NestedMapping, runs: Runs) -> Lift:
-    """The lift near a random point of the space."""
-    anywhere = torch.stack([mapping.ambient.random(1, rng=rng) for rng in runs.rngs])
-    return lambda z: mapping.lift_near(z, anywhere)
+def random(mapping: NestedMapping, runs: Runs) -> Map:
+    """The lift near a random point of the space, which is drawn when it is first needed."""
+    anywhere = cache(lambda: torch.stack([mapping.ambient.random(1, rng=rng) for rng in runs.rngs]))
+    return lambda z: mapping.lift_near(z, anywhere())
 
 
-LIFTS: dict[str, Callable[[NestedMapping, Runs], Lift]] = {
-    "fitted": fitted,
-    "incumbent": incumbent,
-    "random": random,
+LIFTS: dict[str, Callable[[NestedMapping, Runs], Map]] = {"fitted": fitted, "incumbent": incumbent, "random": random}
+
+# What the name of an arm stands for at a place; in this order, whatever order they are named in.
+ARMS: dict[str, Callable[[Place], list[Arm]]] = {
+    "full": lambda place: [],  # once on every space, see arms_on
+    **{lift: partial(Lifted.on, lift) for lift in LIFTS},
+    "embedded": Embedded.on,
+    "local": Local.on,
 }
-ARMS = (FULL, *LIFTS, EMBEDDED, LOCAL)
+_LAST = ("embedded", "local")
 
 
-def arms_on(space: Manifold, latent_dim: Any, names: Iterable[str], *, logarithmic: bool) -> list[Arm]:
+def arms_on(
+    space: Manifold, latent_dim: Any, names: Iterable[str], *, logarithmic: bool = False, priors: bool = True
+) -> list[Arm]:
     """The arms of these names on a space; the full model alone where nothing is nested in it."""
     sizes = _sizes(space) if latent_dim == "auto" else [latent_dim]
-    nested = {size: Nesting(space, smaller(space, size), logarithmic) for size in sizes}
-    arms = [Arm(FULL)] if FULL in names else []
-    for size, nesting in nested.items():
-        if nesting.ambient != nesting.latent:
-            arms += [Arm(f"nested:{_words(size)}", nesting, name) for name in names if name in LIFTS]
-        wide = Nesting(space, smaller(space, _wider(space, size)))
-        new = wide.ambient != wide.latent and all(arm.nesting != wide for arm in arms)
-        if EMBEDDED in names and new:
-            arms.append(Arm(FULL, wide, f"{EMBEDDED}:{_words(size)}"))
-    if LOCAL in names and not any(EMBEDDED in arm.lift for arm in arms):
-        for size, nesting in nested.items():
-            if nesting.ambient == nesting.latent:
-                arms += [Arm(FULL, None, LOCAL), Arm(FULL, None, NEAR)]
-            else:
-                arms.append(Arm(f"nested:{_words(size)}", nesting, LOCAL))
-    return arms or [Arm(FULL)]
+    ordered = sorted(names, key=lambda name: _LAST.index(name) if name in _LAST else -1)
+    arms: list[Arm] = [Full()] if "full" in ordered else []
+    for size in sizes:
+        nesting = Nesting(space, smaller(space, size), logarithmic)
+        for name in ordered:
+            arms += ARMS[name](Place(space, size, nesting, tuple(arms), priors))
+    return arms or [Full()]
 
 
 def _sizes(space: Manifold) -> list[Any]:
@@ -133,97 +333,3 @@ def check_latent_dim(latent_dim: Any) -> None:
     if isinstance(latent_dim, str | tuple):
         raise ArgumentError(f'latent_dim is a whole number, "auto", or a tuple for a product, got {latent_dim!r}.')
     check_size("latent_dim", latent_dim)
-
-
-def record(names: Iterable[str], notes: list[dict[str, Any]], y: list[float]) -> dict[str, tuple[float, float]]:
-    """Successes and failures of each arm in one run, the older ones counting less.
-
-    A success lowers the best value by more than a thousandth of its distance to the median of the first values.
-    """
-    counts = dict.fromkeys(names, (0.0, 0.0))
-    for note, success in zip(notes, successes(y), strict=True):
-        if note.get("arm") in counts:
-            good, bad = counts[note["arm"]]
-            counts[note["arm"]] = _DECAY * good + success, _DECAY * bad + (not success)
-    return counts
-
-
-def exhausted(arm: str, notes: list[dict[str, Any]], y: list[float]) -> bool:
-    """Whether an embedded space has been searched for long without a success: time for another one."""
-    used = [(note[arm], success) for note, success in zip(notes, successes(y), strict=True) if note.get("arm") == arm]
-    recent = used[-_PATIENCE:]
-    return len(recent) == _PATIENCE and not any(success or basis != recent[-1][0] for basis, success in recent)
-
-
-def standings(arms: list[Arm], notes: list[dict[str, Any]], y: list[float]) -> list[Standing]:
-    """How the arms of one run have done so far."""
-    names = [note["arm"] for note in notes if "arm" in note]
-    return [
-        Standing(name, names.count(name), names.count(name) / max(1, len(names)), (1 + good) / (2 + good + bad))
-        for name, (good, bad) in record([arm.name for arm in arms], notes, y).items()
-    ]
-
-
-def by_success(
-    names: list[str], notes: list[dict[str, Any]], y: list[float], rng: torch.Generator, pending: int = 0
-) -> int:
-    """Thompson sampling: each arm draws from Beta(1 + successes, 1 + failures), the largest draw suggests."""
-    draw = np.random.default_rng(int(torch.randint(2**62, (), generator=rng, device=rng.device)))
-    return int(np.argmax([draw.beta(1 + good, 1 + bad) for good, bad in record(names, notes, y).values()]))
-
-
-def balanced(
-    names: list[str], notes: list[dict[str, Any]], y: list[float], rng: torch.Generator, pending: int = 0
-) -> int:
-    """Mostly by success, now and then from a scout, whom neither a learned subspace nor a local minimum can mislead.
-
-    Theirs is one of eight suggestions. Embedded spaces are scouts, and make every other one while no other arm has the
-    usual luck. Where there are none, local searches are, and, next to nested models, the full one. They make all but
-    one of eight while the best value stands still, one of them in each eight; and so does the full model alone where no
-    nested model is worth its parameters. Where constraints are told, which need not be nested, it is no scout.
-    """
-    embedded, turn = [name for name in names if EMBEDDED in name], len(notes) + pending
-    scouts = embedded or [name for name in names if LOCAL in name]
-    learned = any(name.startswith("nested") and name not in scouts for name in names)
-    if learned and not embedded and not any("constraints" in note for note in notes):
-        scouts = [name for name in names if name in (FULL, *scouts)]
-    rest = [name for name in names if name not in scouts]
-    if not (scouts and rest):
-        return by_success(names, notes, y, rng)
-    luck = max((1 + good) / (2 + good + bad) for good, bad in record(rest, notes, y).values())
-    period = _OFTEN if embedded and luck < _LUCK else _SELDOM
-    seldom = turn % period == 1
-    if FULL in scouts and not worthwhile(rest, notes):
-        return names.index(rest[by_success(rest, notes, y, rng)] if seldom else FULL)
-    if seldom if embedded or not stalled(y) else not seldom:
-        return names.index(scouts[turn // period % len(scouts)])
-    return names.index(rest[by_success(rest, notes, y, rng)])
-
-
-def worthwhile(names: list[str], notes: list[dict[str, Any]]) -> bool:
-    """Whether the model of one of these arms was worth its parameters when last compared with the full one, if ever."""
-    found = [latest(notes, f"{WORTH}:{name.rsplit(':', 1)[0]}") for name in names]
-    return any(worth is None or worth >= 0 for worth in found)
-
-
-def stalled(y: list[float]) -> bool:
-    """Whether the best value has hardly moved for a while, compared with how far most values are from it."""
-    if len(y) <= _WHILE:
-        return False
-    best, before, usual = min(y), min(y[:-_WHILE]), sorted(y)[len(y) // 2]
-    return before - best < _HARDLY * (usual - best)
-
-
-def in_turn(
-    names: list[str], notes: list[dict[str, Any]], y: list[float], rng: torch.Generator, pending: int = 0
-) -> int:
-    """One after the other."""
-    return (len(notes) + pending) % len(names)
-
-
-# From the names of the arms, the notes and values of a run, its generator, and how many suggestions are under way.
-CHOICES: dict[str, Callable[[list[str], list[dict[str, Any]], list[float], torch.Generator, int], int]] = {
-    "balanced": balanced,
-    "success": by_success,
-    "in-turn": in_turn,
-}

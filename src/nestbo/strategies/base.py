@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,31 +14,18 @@ from nestbo.constraints import Constraints
 from nestbo.errors import ArgumentError
 from nestbo.history import History
 from nestbo.manifolds import Manifold
+from nestbo.memory import Memory
 from nestbo.specification import Specified
 from nestbo.strategies.runs import Runs
 from nestbo.surrogate import Surrogate
 
-_FIRST = 10  # values that say what is usual
-_IMPROVEMENT = 1e-3  # of (usual − best): less is no success
-_FRESH_FIT = 10  # every so many evaluations, and less often later on, a fit starts anew
-
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A point to evaluate, and what the method wants remembered with it (JSON values only)."""
+    """A point to evaluate, and what the method wants to know again."""
 
     x: Tensor
-    notes: dict[str, Any] = field(default_factory=dict)
-
-
-def successes(y: list[float]) -> list[bool]:
-    """Which values lowered the best so far noticeably."""
-    if not y:
-        return []
-    with np.errstate(over="ignore"):
-        usual, best = float(np.median(y[:_FIRST])), np.minimum.accumulate(y)
-        enough = best[:-1] - _IMPROVEMENT * np.abs(usual - best[:-1])
-    return [False, *(np.asarray(y[1:]) < enough).tolist()]
+    memory: Memory = Memory()
 
 
 @dataclass(frozen=True)
@@ -53,7 +39,7 @@ class Standing:
 
 
 class Strategy(Specified, ABC):
-    """A method of choosing points. It remembers nothing: a suggestion is a function of space, history and generator."""
+    """A method of choosing points. It keeps no state: a suggestion is a function of space, history and generator."""
 
     @classmethod
     @abstractmethod
@@ -61,8 +47,8 @@ class Strategy(Specified, ABC):
         """A few configurations on which the laws are tested."""
 
     @abstractmethod
-    def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[dict[str, Any]]]:
-        """One point for each run, (runs, *point), with notes: the core, in which runs are a batch axis."""
+    def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[Memory]]:
+        """One point for each run, (runs, *point), with a memory: the core, in which runs are a batch axis."""
 
     def check(self, space: Manifold) -> None:
         """Raise if the method cannot work on this space: before anything is evaluated, not after."""
@@ -87,12 +73,12 @@ class Strategy(Specified, ABC):
         """``n`` different points to evaluate next, each chosen with the earlier ones pending, all of them allowed."""
         runs, suggestions = Runs.of(space, history, rng, constraints), []
         for _ in range(n):
-            x, notes = self.propose(space, runs)
+            x, memories = self.propose(space, runs)
             if constraints is not None and not constraints.allows(x[0]):
                 x = constraints.nearest(x[0], rng, runs.x[0]).unsqueeze(0)
-                notes = [{**notes[0], "moved": "to satisfy the constraints"}]
-            suggestions.append(Suggestion(x[0], notes[0]))
-            runs = runs.with_pending(x, notes)
+                memories = [replace(memories[0], moved=True)]
+            suggestions.append(Suggestion(x[0], memories[0]))
+            runs = runs.with_pending(x, memories)
         return suggestions
 
 
@@ -100,13 +86,3 @@ def check_choice(name: str, value: Any, known: Collection[str]) -> None:
     """Refuse a name that is not known."""
     if not isinstance(value, str) or value not in known:
         raise ArgumentError(f"{name} is one of {', '.join(known)}, got {value!r}.")
-
-
-def due(note: dict[str, Any] | None, n: int) -> bool | None:
-    """Whether a fit to n evaluations starts anew, given the note of the one before; None if there was none."""
-    return None if note is None else _round(n) > _round(note["evaluations"])
-
-
-def _round(n: int) -> int:
-    """How many times fits to up to n evaluations have been due to start anew."""
-    return n // _FRESH_FIT if n < 10 * _FRESH_FIT else 6 + n // (3 * _FRESH_FIT)

@@ -19,7 +19,7 @@ _ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
-class Chart(ABC):
+class Vectors(ABC):
     """Points of a space as vectors (…, size), and back by projection: ``point(coordinates(x)) == x``.
 
     Coordinates are shifted and scaled, all by the same factor, such that the middle of the space is 0 and no coordinate
@@ -52,7 +52,7 @@ class Chart(ABC):
         return len(self.half)
 
 
-class Ambient(Chart):
+class Ambient(Vectors):
     """Unit vectors as they are; back by dividing by the norm."""
 
     space: Sphere
@@ -72,7 +72,7 @@ class Ambient(Chart):
         return self.space.project(v)
 
 
-class Scaled(Chart):
+class Scaled(Vectors):
     """A box as the cube [−1, 1]^n, its own units forgotten, as these methods' authors do."""
 
     space: Box
@@ -93,7 +93,7 @@ class Scaled(Chart):
         return self.space.project((lower + upper) / 2 + (upper - lower) / 2 * v)
 
 
-class _Matrices(Chart):
+class _Matrices(Vectors):
     """What coordinates of SPD matrices share: the bounds of eigenvalues, and those entries that are free."""
 
     space: SPD
@@ -183,8 +183,8 @@ class Cholesky(_Matrices):
         return (math.sqrt(low) + math.sqrt(high)) / 2
 
 
-def chart(space: Manifold, coordinates: str = "matrix") -> Chart:
-    """The chart of a space: unit vectors, boxes, and SPD matrices by their entries or by their Cholesky factors."""
+def vectors(space: Manifold, coordinates: str = "matrix") -> Vectors:
+    """The vectors of a space: unit vectors, boxes, and SPD matrices by their entries or by their Cholesky factors."""
     if isinstance(space, SPD):
         return Entries(space) if coordinates == "matrix" else Cholesky(space)
     if coordinates == "cholesky":

@@ -11,9 +11,9 @@ from torch import Tensor
 from nestbo.errors import ArgumentError
 from nestbo.manifolds import Box
 from nestbo.manifolds.base import check_size
-from nestbo.strategies.coordinates import Chart
+from nestbo.strategies.coordinates import Vectors
 from nestbo.strategies.runs import Runs
-from nestbo.strategies.sections import InCoordinates, Section
+from nestbo.strategies.in_coordinates import InCoordinates, Reduction
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,20 +37,20 @@ class DropoutBO(InCoordinates):
     def samples(cls) -> list[Self]:
         return [cls(2), cls(2, 1.0, coordinates="cholesky")]
 
-    def section(self, chart: Chart, runs: Runs) -> Section:
-        chosen = torch.stack([_some(chart.size, self.latent_dim, rng) for rng in runs.rngs]).unsqueeze(1)
-        others, half = self.others(chart, runs), runs.x.new_tensor(chart.half)[chosen]
+    def reduction(self, on: Vectors, runs: Runs) -> Reduction:
+        chosen = torch.stack([_some(on.size, self.latent_dim, rng) for rng in runs.rngs]).unsqueeze(1)
+        others, half = self.others(on, runs), runs.x.new_tensor(on.half)[chosen]
         domain = Box((-1.0,) * self.latent_dim, (1.0,) * self.latent_dim)
-        starts = domain.project(taken(chart.coordinates(runs.x), chosen) / half)
-        return Section(
-            domain, lambda z: chart.point(filled(others, chosen, half * z)), lambda v: taken(v, chosen), starts
+        starts = domain.project(taken(on.coordinates(runs.x), chosen) / half)
+        return Reduction(
+            domain, lambda z: on.point(filled(others, chosen, half * z)), lambda v: taken(v, chosen), starts
         )
 
-    def others(self, chart: Chart, runs: Runs) -> Tensor:
+    def others(self, on: Vectors, runs: Runs) -> Tensor:
         """Coordinates (runs, 1, size) of the best point of each run or, now and then, of a random one."""
         dropped = [torch.rand((), generator=rng, device=rng.device) < self.mix for rng in runs.rngs]
-        anywhere = torch.stack([chart.space.random(1, rng=rng) for rng in runs.rngs])
-        best, anywhere = chart.coordinates(runs.best), chart.coordinates(anywhere)
+        anywhere = torch.stack([on.space.random(1, rng=rng) for rng in runs.rngs])
+        best, anywhere = on.coordinates(runs.best), on.coordinates(anywhere)
         return torch.where(torch.stack(dropped)[:, None, None], anywhere, best)
 
 

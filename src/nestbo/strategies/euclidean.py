@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from torch import Tensor
-
-from nestbo.strategies.coordinates import Chart
+from nestbo.strategies.coordinates import Vectors
 from nestbo.strategies.runs import Runs
-from nestbo.strategies.sections import InCoordinates, Section
+from nestbo.strategies.sections import same
+from nestbo.strategies.in_coordinates import InCoordinates, Reduction
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,9 +30,6 @@ class EuclideanBO(InCoordinates):
     def samples(cls) -> list[Self]:
         return [cls(), cls(coordinates="cholesky")]
 
-    def section(self, chart: Chart, runs: Runs) -> Section:
-        return Section(chart.space, _same, _same, runs.x)
+    def reduction(self, on: Vectors, runs: Runs) -> Reduction:
+        return Reduction(on.space, same, same, runs.x)
 
-
-def _same(x: Tensor) -> Tensor:
-    return x

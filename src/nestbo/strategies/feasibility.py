@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,9 +11,9 @@ from nestbo.acquisition import Limits
 from nestbo.constraints import Constraints
 from nestbo.kernels import ManifoldKernel
 from nestbo.manifolds import Manifold
-from nestbo.strategies.base import due
-from nestbo.strategies.runs import Runs
-from nestbo.surrogate import Surrogate, fit_surrogate, previous_parameters
+from nestbo.memory import Fit
+from nestbo.strategies.runs import Runs, refits, together
+from nestbo.surrogate import Data, Model, Surrogate, fit
 
 Reach = Callable[[Tensor], Tensor]  # from points (…, runs, 1, *point) of the domain of a search to points of the space
 
@@ -28,31 +27,26 @@ def limits(allowed: Constraints | None, domain: Manifold, reach: Reach) -> Limit
 
 
 def constraint_models(kernel: ManifoldKernel, runs: Runs) -> list[Surrogate]:
-    """One surrogate on the whole space for each observed constraint, fitted to each run once."""
+    """One surrogate on the whole space for each observed constraint."""
     if runs.constraints is None:
         return []
-    if "constraints" not in runs.cache:
-        each = enumerate(runs.constraints.unbind(-1))
-        runs.cache["constraints"] = [_fit(kernel, runs, values, _name(k)) for k, values in each]
-    models: list[Surrogate] = runs.cache["constraints"]
-    return models
+    each = enumerate(runs.constraints.unbind(-1))
+    return [_fitted(kernel, runs, values, rule_name(k)) for k, values in each]
 
 
-def _fit(kernel: ManifoldKernel, runs: Runs, values: Tensor, name: str) -> Surrogate:
-    noted = runs.noted(name)
-    fresh = noted is None or any(due(note, values.shape[1]) for note in noted)
-    previous = None if fresh or noted is None else previous_parameters(noted)
-    return fit_surrogate(kernel, runs.x, values, runs.rngs, previous=previous)
+def _fitted(kernel: ManifoldKernel, runs: Runs, values: Tensor, name: str) -> Surrogate:
+    previous, effort = together(refits(runs, name))
+    return fit(Model(kernel), Data(runs.x, values, runs.rngs), previous, effort)
 
 
-def _name(k: int) -> str:
+def rule_name(k: int) -> str:
+    """What the model of the k-th constraint is called."""
     return f"constraint:{k}"
 
 
-def constraint_notes(models: list[Surrogate], notes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The notes of each run together with what the next fits of the constraints want to know."""
-    fitted = [{_name(k): model.notes[run] for k, model in enumerate(models)} for run in range(len(notes))]
-    return [note | more for note, more in zip(notes, fitted, strict=True)]
+def rule_fits(models: list[Surrogate], run: int) -> dict[str, Fit]:
+    """Where the next fits of the constraints of a run start."""
+    return {rule_name(k): model.fits[run] for k, model in enumerate(models)}
 
 
 def log_chance(models: list[Surrogate], domain: Manifold, reach: Reach) -> Callable[[Tensor], Tensor] | None:

@@ -1,25 +1,22 @@
 """Local searches: trust regions around other points than the best one, whose basins may be deeper, and around that.
 
-The regions are those of TuRBO (Eriksson et al. 2019), reduced to what the notes of a run can tell: no state is kept.
+The regions are those of TuRBO (Eriksson et al. 2019), reduced to what the memories of a run can tell: no state is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from nestbo.acquisition import Limits, maximise, scattered
 from nestbo.kernels import kernel
 from nestbo.manifolds import Manifold
-from nestbo.optimise import Result
-from nestbo.strategies.base import successes
-from nestbo.strategies.runs import Runs
-from nestbo.surrogate import Surrogate, fit_surrogate, median_parameters
+from nestbo.memory import Fit
+from nestbo.strategies.runs import Runs, successes
+from nestbo.surrogate import Model, Surrogate, fit, median_parameters
 
-START = "start"  # in the notes: the point that a region began at
 _KERNEL = "gaussian"  # near a minimum most functions are smooth
 _LARGEST, _FIRST, _LEAST = 0.6, 0.25, 0.03  # radii, of the typical distance
 _LEAST_AT_BEST = 0.005  # precision counts there
@@ -28,8 +25,6 @@ _AWAY, _NEAR = 0.3, 0.1  # of the typical distance: from known points to where a
 _PROGRESS = 0.05  # of the distance to the best value: less is no success
 _LEADS = 0.003  # of the distance of most values to the best: less is no better point
 _POINTS = 20  # of the local model, and three for each dimension
-_STARTS = 256
-_PENALTY = 100.0  # outside
 
 
 class Region(NamedTuple):
@@ -53,19 +48,15 @@ def regions_at_best(arm: str, runs: Runs) -> list[Region]:
 
 def _at_best(arm: str, run: Runs) -> Region:
     best, size = _best(_sound(run), run.ranking[0].tolist()), _FIRST
-    for note, success in zip(run.notes[0], successes(run.scores[0]), strict=True):
-        if note.get("arm") == arm:
+    for memory, success in zip(run.memories[0], successes(run.scores[0]), strict=True):
+        if memory.arm == arm:
             size = _resized(size, success)
             size = _FIRST if size < _LEAST_AT_BEST else size
     return Region(best, best, size)
 
 
 def _region(arm: str, run: Runs, points: Tensor) -> Region:
-    """That of one run: the last one, or, where that has shrunk to nothing or come back to a point that is known, a new.
-
-    A new one begins at an evaluated point away from all known ones, at the best such, the next time at any; and every
-    third time at the best point, as long as that leads to better ones.
-    """
+    """Continue the newest region unless it is too small or has returned to a known better point; then start another."""
     y, tried = run.ranking[0].tolist(), _tried(arm, run)
     others = set(range(len(y))).difference(*tried[-1:])
     known = [_best(places, y) for places in (others, *tried[:-1]) if places]
@@ -76,15 +67,27 @@ def _region(arm: str, run: Runs, points: Tensor) -> Region:
         if size >= _LEAST and not back:
             return Region(tried[-1][0], centre, size)
         known.append(centre)
+    start = _start(tried, known, run, points)
+    return Region(start, start, _FIRST)
+
+
+def _start(tried: list[list[int]], known: list[int], run: Runs, points: Tensor) -> int:
+    """The evaluation at which another region begins; the three kinds of starts take turns.
+
+    ============ ==========================================================================
+    first        the best evaluation away from all known ones
+    second       any evaluation away from all known ones
+    third        the best of all, as long as beginning there leads to better points; else any
+    ============ ==========================================================================
+    """
+    y, sound = run.ranking[0].tolist(), _sound(run)
     away = (points.unsqueeze(1) - points[known + [places[0] for places in tried]]).norm(dim=-1).amin(-1)
-    sound = _sound(run)
     enough = min(_AWAY, float(away[sound].max()))
     free = [k for k in sound if away[k] >= enough]
     drawn = free[int(torch.randint(len(free), (), generator=run.rngs[0], device=run.rngs[0].device))]
     best = _best(sound, y)
     useful = _leading(tried, run.scores[0]) and all(best != places[0] for places in tried)
-    start = (_best(free, y), drawn, best if useful else drawn)[len(tried) % 3]
-    return Region(start, start, _FIRST)
+    return (_best(free, y), drawn, best if useful else drawn)[len(tried) % 3]
 
 
 def _leading(tried: list[list[int]], y: list[float]) -> bool:
@@ -96,12 +99,13 @@ def _leading(tried: list[list[int]], y: list[float]) -> bool:
 
 def _tried(arm: str, run: Runs) -> list[list[int]]:
     """The places of the evaluations of each region, where it began first; the newest region last."""
-    place = {tuple(x): k for k, x in enumerate(run.x[0].flatten(1).tolist())}
+    n = run.y.shape[1]
+    place = {run.index(0, k): k for k in range(n)}
     found: dict[int, list[int]] = {}
-    for k, note in enumerate([*run.notes[0], *(note for asked in run.asked for note in asked)]):
-        start = place.get(tuple(note.get(START, ()))) if note.get("arm") == arm else None
+    for k, memory in enumerate([*run.memories[0], *(memory for asked in run.asked for memory in asked)]):
+        start = place.get(memory.start) if memory.arm == arm and memory.start is not None else None
         if start is not None:
-            told = [k] if k < run.y.shape[1] else []
+            told = [k] if k < n else []
             found[start] = found.pop(start, [start]) + told
     return list(found.values())
 
@@ -122,42 +126,26 @@ def _resized(size: float, success: bool) -> float:
 
 def _sound(run: Runs) -> list[int]:
     """The places of evaluations that neither failed nor violate a constraint; of all, if there are none."""
-    feasible = [True] * run.y.shape[1] if run.feasible is None else run.feasible[0].tolist()
-    found = [k for k, note in enumerate(run.notes[0]) if feasible[k] and "failed" not in note]
-    return found or list(range(run.y.shape[1]))
+    sound = torch.ones_like(run.y[0], dtype=torch.bool)
+    if run.feasible is not None:
+        sound = sound & run.feasible[0]
+    if run.failed is not None:
+        sound = sound & ~run.failed[0]
+    places: list[int] = sound.nonzero().flatten().tolist()
+    return places or list(range(len(sound)))
 
 
 def _best(places: Iterable[int], y: list[float]) -> int:
     return min(places, key=y.__getitem__)
 
 
-def search_near(
-    latent: Manifold,
-    runs: Runs,
-    found: list[Region],
-    acquisition: Callable[[Runs, Surrogate], Callable[[Tensor], Tensor]],
-    *,
-    priors: bool,
-    optimiser: Callable[..., Result],
-    limits: Limits | None = None,
-) -> Tensor:
-    """Where a model of the points around a region's centre is worth most there, (runs, *point), on the latent space."""
-    x, y, each = runs.x, runs.y, torch.arange(len(runs.x), device=runs.x.device)
-    features, centre = latent.embed(x), torch.tensor([region.centre for region in found], device=x.device)
-    middle = features[each, centre].unsqueeze(1)
-    count = min(y.shape[1], _POINTS + 3 * latent.dim)
-    around = (features - middle).norm(dim=-1).topk(count, largest=False).indices.T
-    near = runs.at(x[each, around].transpose(0, 1), y[each, around].T, around.T)
+def local_model(latent: Manifold, z: Tensor, centre: Tensor, runs: Runs, priors: bool) -> tuple[Surrogate, Runs]:
+    """A model of the evaluations z (runs, n, *point) nearest to a centre (runs, *point), and these evaluations."""
+    features, each = latent.embed(z), torch.arange(len(z), device=z.device)
+    distances = (features - latent.embed(centre).unsqueeze(1)).norm(dim=-1)
+    count = min(z.shape[1], _POINTS + 3 * latent.dim)
+    around = distances.topk(count, largest=False).indices.T
+    near = runs.at(z[each, around].transpose(0, 1), runs.y[each, around].T, around.T)
     smooth = kernel(_KERNEL, latent)
-    usual = median_parameters(smooth).expand(len(x), -1)  # few points, few parameters: a few steps from there will do
-    model = fit_surrogate(smooth, near.x, near.y, runs.rngs, previous=usual, priors=priors, noise=near.noise)
-    worth = acquisition(near, model)
-    radii = torch.tensor([region.radius for region in found], dtype=x.dtype, device=x.device)
-    size = latent.typical_distance * radii
-
-    def inside(z: Tensor) -> Tensor:
-        away = (latent.embed(z.unflatten(-1, latent.point_shape)) - middle).norm(dim=-1).squeeze(-1)
-        return worth(z) - _PENALTY * (away / size - 1).clamp(min=0).square()
-
-    starts = scattered(latent, x[each, centre].expand(_STARTS, *x[:, 0].shape), size.expand(_STARTS, -1), runs.rngs)
-    return maximise(inside, latent, [starts], optimiser=optimiser, restarts=4, limits=limits)[0]
+    usual = Fit(tuple(median_parameters(smooth).tolist()), count)  # few points: a few steps from there will do
+    return fit(Model(smooth, priors=priors), near.data, [usual] * len(z)), near

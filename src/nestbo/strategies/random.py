@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from torch import Tensor
 from nestbo.constraints import Constraints
 from nestbo.history import History
 from nestbo.manifolds import Manifold
+from nestbo.memory import Memory
 from nestbo.strategies.base import Strategy, Suggestion
 from nestbo.strategies.runs import Runs
 
@@ -24,8 +25,8 @@ class RandomSearch(Strategy):
     def samples(cls) -> list[Self]:
         return [cls()]
 
-    def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[dict[str, Any]]]:
-        return runs.random(space), [{} for _ in runs.rngs]
+    def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[Memory]]:
+        return runs.random(space), [Memory() for _ in runs.rngs]
 
     def suggest(
         self,

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from nestbo.manifolds import Box, Manifold
 from nestbo.manifolds.base import check_size
-from nestbo.strategies.coordinates import Chart, chart
+from nestbo.memory import Memory
+from nestbo.strategies.coordinates import Vectors, vectors
 from nestbo.strategies.runs import Runs
-from nestbo.strategies.sections import InCoordinates, Section
+from nestbo.strategies.in_coordinates import InCoordinates, Reduction
 
-_NOTE = "embedding"  # a seed, from which the embedding is drawn
 _FEWEST = 2  # evaluations that make a model
 
 
@@ -24,7 +24,7 @@ class REMBO(InCoordinates):
     """Search a random subspace: x = A y, projected to the space, with A Gaussian and |y_i| ≤ √d (Wang et al. 2013).
 
     ``latent_dim`` is d. Since a subspace may miss the optimum, several ``embeddings`` take turns, each with a model of
-    its own evaluations; they are drawn once, as the notes keep their seeds. The first two points of each are random.
+    its own evaluations; they are drawn once, as memories keep their seeds: the names of frames. The first two points of each are random.
 
     The model sees A⁺x, which is y where the projection had nothing to do. Where it had, several y give the same x (all
     of a ray, on the sphere), and are then one input.
@@ -42,48 +42,49 @@ class REMBO(InCoordinates):
     def samples(cls) -> list[Self]:
         return [cls(2, 1), cls(2, 2, coordinates="cholesky")]
 
-    def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[dict[str, Any]]]:
-        on, asked = chart(space, self.coordinates), runs.y.shape[1] + runs.pending.shape[1]
-        seeds = [self._turn(notes, asked, rng) for notes, rng in zip(runs.notes, runs.rngs, strict=True)]
-        own = [_own(notes, seed) for notes, seed in zip(runs.notes, seeds, strict=True)]
-        x, notes = runs.x.new_empty(len(seeds), *space.point_shape), [{_NOTE: seed} for seed in seeds]
+    def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[Memory]]:
+        on = vectors(space, self.coordinates)
+        seeds = [self._turn(memories, runs.count, rng) for memories, rng in zip(runs.memories, runs.rngs, strict=True)]
+        own = [_own(memories, seed) for memories, seed in zip(runs.memories, seeds, strict=True)]
+        x, memories = runs.x.new_empty(len(seeds), *space.point_shape), [Memory(frame=seed) for seed in seeds]
         for mine in dict.fromkeys(own):  # runs whose embeddings made the same evaluations go on together
             which = [run for run, other in enumerate(own) if other == mine]
             part = runs.take(which).only(list(mine))
-            if len(mine) < _FEWEST or asked < self.initial:
+            if len(mine) < _FEWEST or runs.count < self.initial:
                 x[which] = self._anywhere(on, [seeds[run] for run in which], part)
                 continue
-            x[which], found = self.search(on, self.section(on, part), part)
-            for run, note in zip(which, found, strict=True):
-                notes[run] |= note
-        return x, notes
+            x[which], found = self.searched(on, self.reduction(on, part), part)
+            for run, memory in zip(which, found, strict=True):
+                memories[run] = replace(memory, frame=seeds[run])
+        return x, memories
 
-    def _turn(self, notes: list[dict[str, Any]], asked: int, rng: torch.Generator) -> int:
+    def _turn(self, memories: list[Memory], asked: int, rng: torch.Generator) -> int:
         """The seed of the embedding whose turn it is; a new one until there are enough."""
-        known = list(dict.fromkeys(note[_NOTE] for note in notes if _NOTE in note))[: self.embeddings]
+        named = dict.fromkeys(memory.frame for memory in memories if memory.frame is not None)
+        known = list(named)[: self.embeddings]
         fresh = int(torch.randint(2**53, (), generator=rng, device=rng.device))
         return known[asked % len(known)] if len(known) == self.embeddings else fresh
 
-    def section(self, chart: Chart, runs: Runs) -> Section:
+    def reduction(self, on: Vectors, runs: Runs) -> Reduction:
         """Of the embedding in which all these evaluations of a run were made."""
-        matrix = self._matrices(chart, [notes[0][_NOTE] for notes in runs.notes]).to(runs.x)
+        matrix = self._matrices(on, [memories[0].frame or 0 for memories in runs.memories]).to(runs.x)
         back, domain = torch.linalg.pinv(matrix).mT, self._domain
-        starts = domain.project(chart.coordinates(runs.x) @ back)
-        return Section(domain, lambda y: chart.point(y @ matrix.mT), lambda v: v @ back, starts)
+        starts = domain.project(on.coordinates(runs.x) @ back)
+        return Reduction(domain, lambda y: on.point(y @ matrix.mT), lambda v: v @ back, starts)
 
     @property
     def _domain(self) -> Box:
         width = math.sqrt(self.latent_dim)
         return Box((-width,) * self.latent_dim, (width,) * self.latent_dim)
 
-    def _matrices(self, chart: Chart, seeds: list[int]) -> Tensor:
-        return torch.stack([embedding(chart.size, self.latent_dim, seed) for seed in seeds])
+    def _matrices(self, on: Vectors, seeds: list[int]) -> Tensor:
+        return torch.stack([embedding(on.size, self.latent_dim, seed) for seed in seeds])
 
-    def _anywhere(self, chart: Chart, seeds: list[int], runs: Runs) -> Tensor:
+    def _anywhere(self, on: Vectors, seeds: list[int], runs: Runs) -> Tensor:
         """A random point of each embedding."""
         y = torch.stack([self._domain.random(rng=rng) for rng in runs.rngs])
-        matrix = self._matrices(chart, seeds).to(y)
-        return chart.point((matrix @ y.unsqueeze(-1)).squeeze(-1))
+        matrix = self._matrices(on, seeds).to(y)
+        return on.point((matrix @ y.unsqueeze(-1)).squeeze(-1))
 
 
 def embedding(size: int, latent_dim: int, seed: int) -> Tensor:
@@ -91,6 +92,6 @@ def embedding(size: int, latent_dim: int, seed: int) -> Tensor:
     return torch.randn(size, latent_dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def _own(notes: list[dict[str, Any]], seed: int) -> tuple[int, ...]:
+def _own(memories: list[Memory], seed: int) -> tuple[int, ...]:
     """Which evaluations were made in an embedding."""
-    return tuple(k for k, note in enumerate(notes) if note.get(_NOTE) == seed)
+    return tuple(k for k, memory in enumerate(memories) if memory.frame == seed)

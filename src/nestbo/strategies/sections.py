@@ -1,126 +1,104 @@
-"""What the methods in coordinates share: one Gaussian process, one search, and a section that tells them apart."""
+"""What a suggestion is looked for in, and how: one search for every method."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from nestbo.acquisition import ACQUISITIONS, constrained, improvement, search
-from nestbo.errors import ArgumentError
-from nestbo.kernels import kernel
-from nestbo.manifolds import Euclidean, Manifold
-from nestbo.manifolds.base import check_size
-from nestbo.optimise import Result, lbfgs
-from nestbo.optimise.slsqp import slsqp
-from nestbo.strategies.base import Strategy, check_choice, due
-from nestbo.strategies.coordinates import COORDINATES, Chart, chart
-from nestbo.strategies.feasibility import constraint_models, constraint_notes, limits, log_chance
+from nestbo.acquisition import Optimiser, candidates, constrained, improvement, maximise, scattered
+from nestbo.manifolds import Manifold
+from nestbo.memory import Memory
+from nestbo.strategies.feasibility import limits, log_chance
 from nestbo.strategies.runs import Runs
-from nestbo.surrogate import Surrogate, fit_surrogate, previous_parameters
+from nestbo.surrogate import Surrogate
 
-_MODEL = "model"  # in the notes
+Map = Callable[[Tensor], Tensor]
+_FEW = 10  # dimensions: one step in more of them costs more, so there are fewer
+_RESTARTS, _FEWER = 8, 4  # of climbs in few and in many dimensions, and in a ball
+_BALL_STARTS = 256
+_PENALTY = 100.0  # outside of a ball, per squared radius
 
 
-def patient_slsqp(*arguments: Any, **options: Any) -> Result:
-    """SLSQP that is given time to converge."""
-    return slsqp(*arguments, **options | {"max_iterations": 200, "tolerance": 1e-9})
+def same(x: Tensor) -> Tensor:
+    """The identity."""
+    return x
 
 
-OPTIMISERS: dict[str, Callable[..., Result]] = {"lbfgs": lbfgs, "slsqp": patient_slsqp}
+@dataclass(frozen=True)
+class Ball:
+    """A part of a domain around a point of each run, (runs, *point), with radii (runs,), as kernels see distances."""
+
+    domain: Manifold
+    centre: Tensor
+    radius: Tensor
+
+    def starts(self, rngs: list[torch.Generator]) -> list[Tensor]:
+        """Candidates within, one pool of (count, runs, *point)."""
+        centres = self.centre.expand(_BALL_STARTS, *self.centre.shape)
+        return [scattered(self.domain, centres, self.radius.expand(_BALL_STARTS, -1), rngs)]
+
+    def keep(self, worth: Map) -> Map:
+        """The same function with a penalty outside."""
+        middle = self.domain.embed(self.centre).unsqueeze(1)
+
+        def inside(z: Tensor) -> Tensor:
+            away = (self.domain.embed(z.unflatten(-1, self.domain.point_shape)) - middle).norm(dim=-1).squeeze(-1)
+            return worth(z) - _PENALTY * (away / self.radius - 1).clamp(min=0).square()
+
+        return inside
 
 
 @dataclass(frozen=True)
 class Section:
-    """Where a method searches, and what its model sees.
+    """What is searched, and how it hangs together with the space and with a model.
 
-    The search goes over ``domain``, whose points z (…, runs, 1, *point) ``reach`` takes to the space. The model sees
-    the coordinates (…, runs, n, size) of points of the space through ``reduce``. ``starts`` (runs, n, *point) are where
-    the evaluated points lie in the domain. Since a candidate is judged as ``reduce`` of what ``reach`` makes of it, the
-    model is asked about the point that will be evaluated, on the space, not about one that projection then moves.
+    ============ =====================================================================================================
+    domain       the manifold that the search goes over
+    reach        from points (…, runs, 1, *point) of the domain to points of the space
+    see          from flat points (…, runs, 1, size) of the domain to flat points that the model sees
+    starts       where the evaluated points lie in the domain, (runs, n, *point)
+    model        the surrogate whose improvement is sought
+    told         the evaluations of that model; their values rank the starts
+    pending      points under evaluation, flat, as the model sees them (runs, m, size); None if there are none
+    ball         the part of the domain that is searched; None for all of it
+    memories     what the section wants remembered, one for each run
+    ============ =====================================================================================================
     """
 
     domain: Manifold
-    reach: Callable[[Tensor], Tensor]
-    reduce: Callable[[Tensor], Tensor]
+    reach: Map
+    see: Map
     starts: Tensor
+    model: Surrogate
+    told: Runs
+    pending: Tensor | None
+    ball: Ball | None = None
+    memories: list[Memory] = field(default_factory=list)
 
 
-@dataclass(frozen=True, repr=False, kw_only=True)
-class InCoordinates(Strategy):
-    """A method that knows the space as vectors only: ambient vectors, entries of matrices or of Cholesky factors.
+def search(section: Section, rules: list[Surrogate], acquisition: str, optimiser: Optimiser) -> Tensor:
+    """The point of the space, one for each run, whose evaluation promises most: (runs, *point).
 
-    As in the comparison of Jaquier and Rozo 2020, section 4: the SE kernel of these vectors, maximum likelihood on
-    standardised values, expected improvement. Where they search with SLSQP under the constraints of the space, the
-    batched optimiser searches the space itself, which is the same set; ``optimiser="slsqp"`` does as they do, slowly.
+    ``rules`` are models of observed constraints on the space; those known in advance are limits of the domain.
     """
-
-    coordinates: str = "matrix"
-    acquisition: str = "ei"
-    initial: int = 5
-    optimiser: str = "lbfgs"
-
-    def __post_init__(self) -> None:
-        check_size("The number of initial points", self.initial)
-        known: dict[str, Any] = {"coordinates": COORDINATES, "acquisition": ACQUISITIONS, "optimiser": OPTIMISERS}
-        for name, names in known.items():
-            check_choice(name, getattr(self, name), names)
-
-    @abstractmethod
-    def section(self, chart: Chart, runs: Runs) -> Section:
-        """Where the next point of each run is looked for."""
-
-    def check(self, space: Manifold) -> None:
-        size, wanted = chart(space, self.coordinates).size, getattr(self, "latent_dim", 1)
-        if wanted > size:
-            raise ArgumentError(f"{space} has {size} coordinates, got latent_dim={wanted}. Take at most {size}.")
-
-    def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[dict[str, Any]]]:
-        if runs.y.shape[1] == 0 or runs.y.shape[1] + runs.pending.shape[1] < self.initial:
-            return runs.random(space), [{} for _ in runs.rngs]
-        on = chart(space, self.coordinates)
-        return self.search(on, self.section(on, runs), runs)
-
-    def search(self, chart: Chart, section: Section, runs: Runs) -> tuple[Tensor, list[dict[str, Any]]]:
-        """Fit the model, and find where it promises most on the section."""
-        inputs = section.reduce(chart.coordinates(runs.x))
-        unit = spread(inputs)
-        surrogate = fit(inputs / unit, runs)
-        pending = section.reduce(chart.coordinates(runs.pending)) / unit if runs.pending.shape[1] else None
-        seed = runs.y.shape[1] + runs.pending.shape[1]  # one for all runs, so that a run alone sees the same samples
-        rules = constraint_models(kernel("gaussian", chart.space), runs)
-        notes = constraint_notes(rules, [{_MODEL: note} for note in surrogate.notes])
-        if runs.noisy:
-            runs = replace(runs, posterior=surrogate.gp.moments(inputs / unit)[0])
-        gain = improvement(self.acquisition, surrogate.gp, pending, seed, noisy=runs.noisy, feasible=runs.feasible)
-        chance = log_chance(rules, section.domain, section.reach)
-
-        def worth(z: Tensor) -> Tensor:
-            x = section.reach(z.unflatten(-1, section.domain.point_shape))
-            value: Tensor = gain(section.reduce(chart.coordinates(x)) / unit)
-            return value
-
-        within, optimiser = limits(runs.allowed, section.domain, section.reach), OPTIMISERS[self.optimiser]
-        value = constrained(worth, chance, runs.feasible)
-        z = search(value, section.domain, section.starts, runs.ranking, runs.rngs, optimiser=optimiser, limits=within)
-        x = section.reach(z.unsqueeze(1)).squeeze(1)
-        return chart.space.project(x), notes
+    told, domain, ball = section.told, section.domain, section.ball
+    count = 0 if section.pending is None else section.pending.shape[1]
+    seed = told.y.shape[1] + count  # one for all runs of a batch, so that a run alone sees the same samples
+    options = {"noisy": told.noisy, "feasible": told.feasible}
+    gain = improvement(acquisition, section.model.gp, section.pending, seed, **options)
+    chance = log_chance(rules, domain, section.reach)
+    worth = constrained(lambda z: gain(section.see(z)), chance, told.feasible)
+    within = limits(told.allowed, domain, section.reach)
+    if ball is None:
+        pools, restarts = candidates(domain, section.starts, told.ranking, told.rngs), _restarts(domain)
+    else:
+        pools, restarts, worth = ball.starts(told.rngs), _FEWER, ball.keep(worth)
+    z, _ = maximise(worth, domain, pools, optimiser=optimiser, restarts=restarts, limits=within)
+    return section.reach(z.unsqueeze(1)).squeeze(1)
 
 
-def spread(inputs: Tensor) -> Tensor:
-    """The root mean square deviation of the inputs (runs, n, k) of each run, (runs, 1, 1): their unit; 1 for none."""
-    deviation = (inputs - inputs.mean(1, keepdim=True)).square().mean((1, 2), keepdim=True).sqrt()
-    size = inputs.abs().amax((1, 2), keepdim=True)
-    return torch.where(deviation > 1e-12 * size, deviation, 1)
-
-
-def fit(inputs: Tensor, runs: Runs) -> Surrogate:
-    """A Gaussian process on vectors (runs, n, k): SE kernel, maximum likelihood, from the last fit now and then."""
-    gaussian, noted = kernel("gaussian", Euclidean(inputs.shape[-1])), runs.noted(_MODEL)
-    fresh = noted is None or any(due(note, runs.y.shape[1]) for note in noted)
-    previous = None if fresh or noted is None else previous_parameters(noted)
-    return fit_surrogate(gaussian, inputs, runs.y, runs.rngs, priors=False, previous=previous, noise=runs.noise)
+def _restarts(domain: Manifold) -> int:
+    return _RESTARTS if domain.dim <= _FEW else _FEWER

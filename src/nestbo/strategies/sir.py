@@ -12,9 +12,9 @@ from nestbo.errors import ArgumentError
 from nestbo.linalg import inverse_sqrtm, orthonormal
 from nestbo.manifolds import Box
 from nestbo.manifolds.base import check_size
-from nestbo.strategies.coordinates import Chart
+from nestbo.strategies.coordinates import Vectors
 from nestbo.strategies.runs import Runs
-from nestbo.strategies.sections import InCoordinates, Section
+from nestbo.strategies.in_coordinates import InCoordinates, Reduction
 
 DOMAINS = ("subspace", "space")
 _SLICES = 10
@@ -43,13 +43,13 @@ class SIRBO(InCoordinates):
     def samples(cls) -> list[Self]:
         return [cls(2), cls(2, "space", coordinates="cholesky")]
 
-    def section(self, chart: Chart, runs: Runs) -> Section:
-        v = chart.coordinates(runs.x)
+    def reduction(self, on: Vectors, runs: Runs) -> Reduction:
+        v = on.coordinates(runs.x)
         basis = directions(v, runs.y, self.latent_dim)
         if self.within == "space":
-            return Section(chart.space, lambda x: x, lambda v: v @ basis, runs.x)
-        domain = Box((-chart.radius,) * self.latent_dim, (chart.radius,) * self.latent_dim)
-        return Section(domain, lambda z: chart.point(z @ basis.mT), lambda v: v @ basis, domain.project(v @ basis))
+            return Reduction(on.space, lambda x: x, lambda v: v @ basis, runs.x)
+        domain = Box((-on.radius,) * self.latent_dim, (on.radius,) * self.latent_dim)
+        return Reduction(domain, lambda z: on.point(z @ basis.mT), lambda v: v @ basis, domain.project(v @ basis))
 
 
 def directions(v: Tensor, y: Tensor, count: int) -> Tensor:

@@ -1,21 +1,23 @@
 """The surrogate: Gaussian processes on a manifold or on one nested in it, fitted to many runs at once."""
 
-from nestbo.surrogate.fit import Surrogate, fit_surrogate, median_parameters, previous_parameters, steepness
+from nestbo.surrogate.fit import fit, steepness, worth_of_basis
 from nestbo.surrogate.gp import GP, gram_root
 from nestbo.surrogate.likelihood import CRITERIA, leave_one_out, negative_log_likelihood
-from nestbo.surrogate.nested import fit_nested, worth_of_basis
+from nestbo.surrogate.model import Data, Effort, Model, Surrogate
+from nestbo.surrogate.varied import median_parameters
 
 __all__ = [
     "CRITERIA",
     "GP",
+    "Data",
+    "Effort",
+    "Model",
     "Surrogate",
-    "fit_nested",
-    "fit_surrogate",
+    "fit",
     "gram_root",
     "leave_one_out",
     "median_parameters",
     "negative_log_likelihood",
-    "previous_parameters",
     "steepness",
     "worth_of_basis",
 ]

@@ -1,0 +1,189 @@
+"""What a method wants to know again when it makes the next suggestion: typed, small, and in one place turned to JSON.
+
+Nobody but the method that made a memory acts on it; pictures and reports may look. What the user told is elsewhere, in
+``nestbo.history``, so that no method can change it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from nestbo.errors import StoreError
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Where the next fit of a model starts.
+
+    ``parameters`` are the logarithms of length scales and relative noise, ``basis`` the flat entries of a learned
+    basis, ``evaluations`` how many there were, and ``seen`` how many of them the fit looked at, if not at all.
+    ``failed`` says that nothing finite was found, so that the first start stands in.
+    """
+
+    parameters: tuple[float, ...]
+    evaluations: int
+    basis: tuple[float, ...] = ()
+    seen: int | None = None
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a suggestion leaves to the next ones.
+
+    ======== ===========================================================================================
+    arm      who made the suggestion; None for a random point
+    fits     the last fit of each model, by the model's name
+    worth    by how many nats a nested model beats the full one, after the price of its basis
+    steep    whether the logarithm of the values is modelled, and after how many evaluations this was decided
+    noise    the variance of the noise of values as the model has it
+    start    the index of the trial at which a local search began
+    frame    the name of an embedded space or of a random embedding: a whole number
+    columns  the flat entries of that space's basis, in the first memory that names it
+    moved    whether the suggestion was moved to satisfy constraints
+    own      whatever a method of your own wants to know again: JSON values
+    ======== ===========================================================================================
+    """
+
+    arm: str | None = None
+    fits: Mapping[str, Fit] = field(default_factory=dict)
+    worth: Mapping[str, float] = field(default_factory=dict)
+    steep: tuple[bool, int] | None = None
+    noise: float | None = None
+    start: int | None = None
+    frame: int | None = None
+    columns: tuple[float, ...] = ()
+    moved: bool = False
+    own: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """As JSON values; what says nothing is left out."""
+        said = {name: value for name, value in vars(self).items() if value != _SILENT[name]}
+        if self.fits:
+            said["fits"] = {name: _brief(fit) for name, fit in self.fits.items()}
+        return said
+
+    @classmethod
+    def of(cls, found: Any) -> Self:
+        """Read what ``json`` wrote; refuse what is damaged; translate what nestbo 0.1 wrote."""
+        if not isinstance(found, dict):
+            raise StoreError(f"The memory of a trial is a JSON object, got {type(found).__name__}. Restore a copy.")
+        try:
+            return cls(**_checked(found if found.keys() <= _SILENT.keys() else _translated(found)))
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise StoreError(f"The memory of a trial is damaged: {error}. Restore a copy of the file.") from error
+
+    def without(self, models: Iterable[str]) -> Memory:
+        """The same without the fits of some models."""
+        dropped = set(models)
+        if dropped.isdisjoint(self.fits):
+            return self
+        return dataclasses.replace(self, fits={name: fit for name, fit in self.fits.items() if name not in dropped})
+
+
+_SILENT: dict[str, Any] = {f.name: getattr(Memory(), f.name) for f in dataclasses.fields(Memory)}
+
+
+def _brief(fit: Fit) -> dict[str, Any]:
+    """The JSON form of a fit."""
+    optional = {"basis": fit.basis, "seen": fit.seen, "failed": fit.failed}
+    return {
+        "parameters": fit.parameters,
+        "evaluations": fit.evaluations,
+        **{name: value for name, value in optional.items() if value},
+    }
+
+
+def _checked(found: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a memory from JSON values, each of its type."""
+    read = {name: _READERS[name](value) for name, value in found.items()}
+    if not all(map(_sound, (*read.get("worth", {}).values(), read.get("noise", 0.0)))):
+        raise ValueError("a number is not finite")
+    return read
+
+
+def _fit(found: dict[str, Any]) -> Fit:
+    fit = Fit(
+        _numbers(found["parameters"]),
+        _whole(found["evaluations"]),
+        _numbers(found.get("basis", ())),
+        None if found.get("seen") is None else _whole(found["seen"]),
+        bool(found.get("failed", False)),
+    )
+    return fit
+
+
+def _numbers(values: Any) -> tuple[float, ...]:
+    """Finite numbers from nested lists of them, flat."""
+    if isinstance(values, list | tuple):
+        return tuple(number for value in values for number in _numbers(value))
+    return (_number(values),)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _sound(value):
+        raise ValueError(f"{value!r} is no finite number")
+    return float(value)
+
+
+def _sound(value: float | None) -> bool:
+    return value is None or math.isfinite(value)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{value!r} is no whole number")
+    return value
+
+
+def _optional(read: Any) -> Any:
+    return lambda value: None if value is None else read(value)
+
+
+_READERS: dict[str, Any] = {
+    "arm": _optional(str),
+    "fits": lambda found: {str(name): _fit(fit) for name, fit in found.items()},
+    "worth": lambda found: {str(name): _number(value) for name, value in found.items()},
+    "steep": _optional(lambda pair: (bool(pair[0]), _whole(pair[1]))),
+    "noise": _optional(_number),
+    "start": _optional(_whole),
+    "frame": _optional(_whole),
+    "columns": _numbers,
+    "moved": bool,
+    "own": dict,
+}
+
+
+# What nestbo 0.1 called things. The coordinates of embedded spaces and of starts have no successor: they begin anew.
+_WORTH, _NOISE, _SEED, _MOVED = "worth:", "inferred_noise", "embedding", "moved"
+
+
+def _translated(found: dict[str, Any]) -> dict[str, Any]:
+    """A memory of nestbo 0.1, whose fits were keys beside the others; a method's own keys stay its own."""
+    fits = {name: _old_fit(value) for name, value in found.items() if _is_fit(value)}
+    worth = {name.removeprefix(_WORTH): value for name, value in found.items() if name.startswith(_WORTH)}
+    known = {name: found[name] for name in ("arm", "steep") if name in found}
+    if "arm" not in found and not fits:
+        return {"own": found, "frame": found.get(_SEED)}
+    return {
+        **known,
+        "fits": fits,
+        "worth": worth,
+        "noise": found.get(_NOISE),
+        "frame": found.get(_SEED),
+        "moved": _MOVED in found,
+    }
+
+
+def _is_fit(value: Any) -> bool:
+    return isinstance(value, dict) and {"parameters", "evaluations"} <= value.keys()
+
+
+def _old_fit(value: dict[str, Any]) -> dict[str, Any]:
+    rest = {name: value[name] for name in ("parameters", "evaluations", "basis") if name in value}
+    return rest | {"seen": value.get("fitted_to"), "failed": "fallback" in value}

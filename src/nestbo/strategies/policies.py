@@ -1,0 +1,199 @@
+"""Policies: which arm makes the next suggestion. ``POLICIES`` is where a new one is registered."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from nestbo.errors import ArgumentError
+from nestbo.memory import Memory
+from nestbo.specification import Specified
+from nestbo.strategies.arms import Arm, Embedded, Full
+from nestbo.strategies.base import Standing
+from nestbo.strategies.runs import Runs, successes
+
+
+@dataclass(frozen=True)
+class Record:
+    """How one run went so far, as a policy sees it.
+
+    ``arms`` are the names of who suggested each evaluation, None for random and added points; ``values`` are as arms
+    are judged by; ``pending`` counts suggestions under way; ``worth`` is that of each nested model when last compared
+    with the full one; ``constrained`` says that constraints are told with the values.
+    """
+
+    arms: Sequence[str | None]
+    values: Sequence[float]
+    pending: int = 0
+    worth: Mapping[str, float] = field(default_factory=dict)
+    constrained: bool = False
+
+    @property
+    def turn(self) -> int:
+        """The number of the next suggestion."""
+        return len(self.arms) + self.pending
+
+    def counts(self, arm: Arm, decay: float) -> tuple[float, float]:
+        """Successes and failures of an arm, the older ones counting less by a factor at each new one."""
+        good = bad = 0.0
+        for name, success in zip(self.arms, successes(self.values), strict=True):
+            if name == arm.name:
+                good, bad = decay * good + success, decay * bad + (not success)
+        return good, bad
+
+
+def records(runs: Runs) -> list[Record]:
+    """One for each run."""
+    pending, constrained = runs.pending.shape[1], runs.constraints is not None
+    return [
+        Record([memory.arm for memory in memories], values, pending, _worth(memories), constrained)
+        for memories, values in zip(runs.memories, runs.scores, strict=True)
+    ]
+
+
+def _worth(memories: Sequence[Memory]) -> dict[str, float]:
+    """What each nested model was worth when it was last compared."""
+    return {name: worth for memory in memories for name, worth in memory.worth.items()}
+
+
+class Policy(Specified, ABC):
+    """A rule that says who is next. Its constants are its fields, so that the text form of a strategy has them."""
+
+    @abstractmethod
+    def choose(self, arms: Sequence[Arm], record: Record, rng: torch.Generator) -> Arm:
+        """One of the arms."""
+
+
+@dataclass(frozen=True, repr=False)
+class Success(Policy):
+    """Thompson sampling: each arm draws from Beta(1 + successes, 1 + failures), the largest draw suggests.
+
+    ``decay`` makes an arm's earlier suggestions count less at each new one; its value is the prototype's.
+    """
+
+    decay: float = 0.93
+
+    def choose(self, arms: Sequence[Arm], record: Record, rng: torch.Generator) -> Arm:
+        draw = np.random.default_rng(int(torch.randint(2**62, (), generator=rng, device=rng.device)))
+        counts = [record.counts(arm, self.decay) for arm in arms]
+        return arms[int(np.argmax([draw.beta(1 + good, 1 + bad) for good, bad in counts]))]
+
+
+@dataclass(frozen=True, repr=False)
+class InTurn(Policy):
+    """One after the other."""
+
+    def choose(self, arms: Sequence[Arm], record: Record, rng: torch.Generator) -> Arm:
+        return arms[record.turn % len(arms)]
+
+
+@dataclass(frozen=True, repr=False)
+class Balanced(Policy):
+    """Mostly by success, now and then a scout, whom neither a learned subspace nor a local minimum can mislead.
+
+    Scouts are arms that say so and, next to nested models without embedded spaces or told constraints, the full model.
+
+    ================================================== ===========================================================
+    situation                                          who is next
+    ================================================== ===========================================================
+    no nested model is worth its parameters            the full model; once in ``seldom`` turns another by success
+    the best value stands still, no embedded spaces    scouts in turn; once in ``seldom`` turns another by success
+    embedded spaces, and the others have no luck       by success; every ``often``-th time a scout
+    otherwise                                          by success; once in ``seldom`` turns a scout
+    ================================================== ===========================================================
+
+    ``luck`` is a usual chance of success; the best value stands still when in ``window`` evaluations it has moved by
+    less than ``hardly`` of its distance to the median. The values were chosen on the paper's problems.
+    """
+
+    decay: float = 0.93
+    luck: float = 0.15
+    window: int = 25
+    hardly: float = 0.003
+    seldom: int = 8
+    often: int = 2
+
+    def choose(self, arms: Sequence[Arm], record: Record, rng: torch.Generator) -> Arm:
+        by_success, scouts = Success(self.decay), _scouts(arms, record)
+        others = [arm for arm in arms if arm not in scouts]
+        if not scouts or not others:
+            return by_success.choose(arms, record, rng)
+        if self._scout_is_next(scouts, others, record):
+            return self._next_scout(scouts, others, record)
+        return by_success.choose(others, record, rng)
+
+    def _scout_is_next(self, scouts: list[Arm], others: list[Arm], record: Record) -> bool:
+        rarely = record.turn % self._period(scouts, others, record) == 1
+        if _full_leads(scouts, others, record):
+            return not rarely
+        standing_still = not _embedded(scouts) and stalled(record.values, self.window, self.hardly)
+        return not rarely if standing_still else rarely
+
+    def _next_scout(self, scouts: list[Arm], others: list[Arm], record: Record) -> Arm:
+        if _full_leads(scouts, others, record):
+            return next(arm for arm in scouts if isinstance(arm, Full))
+        return scouts[record.turn // self._period(scouts, others, record) % len(scouts)]
+
+    def _period(self, scouts: list[Arm], others: list[Arm], record: Record) -> int:
+        """In how many turns there is an unusual one."""
+        chances = [chance(*record.counts(arm, self.decay)) for arm in others]
+        return self.often if _embedded(scouts) and max(chances) < self.luck else self.seldom
+
+
+def _scouts(arms: Sequence[Arm], record: Record) -> list[Arm]:
+    scouts = [arm for arm in arms if arm.scout]
+    learned = any(arm.kind.nesting is not None and not arm.scout for arm in arms)
+    full_scouts = learned and not _embedded(scouts) and not record.constrained
+    return [arm for arm in arms if arm in scouts or (full_scouts and isinstance(arm, Full))]
+
+
+def _embedded(arms: Sequence[Arm]) -> bool:
+    return any(isinstance(arm, Embedded) for arm in arms)
+
+
+def _full_leads(scouts: Sequence[Arm], others: Sequence[Arm], record: Record) -> bool:
+    """Whether the full model is a scout, and every other model was worth less when it was last compared with it."""
+    worth = [record.worth.get(arm.kind.name) for arm in others]
+    return any(isinstance(arm, Full) for arm in scouts) and all(found is not None and found < 0 for found in worth)
+
+
+def stalled(y: Sequence[float], window: int = Balanced.window, hardly: float = Balanced.hardly) -> bool:
+    """Whether the best value has hardly moved for a while, compared with how far most values are from it."""
+    if len(y) <= window:
+        return False
+    best, before, usual = min(y), min(y[:-window]), sorted(y)[len(y) // 2]
+    return before - best < hardly * (usual - best)
+
+
+def chance(good: float, bad: float) -> float:
+    """The expected chance of success after so many successes and failures."""
+    return (1 + good) / (2 + good + bad)
+
+
+def standings(arms: Sequence[Arm], record: Record) -> list[Standing]:
+    """How the arms of one run have done so far."""
+    made = [name for name in record.arms if name is not None]
+    counts = [made.count(arm.name) for arm in arms]
+    scores = [chance(*record.counts(arm, Success.decay)) for arm in arms]
+    return [
+        Standing(arm.name, count, count / max(1, len(made)), score)
+        for arm, count, score in zip(arms, counts, scores, strict=True)
+    ]
+
+
+POLICIES: dict[str, type[Policy]] = {"balanced": Balanced, "success": Success, "inturn": InTurn}
+_SPELT = {"in-turn": "inturn"}
+
+
+def policy(found: Policy | str) -> Policy:
+    """The policy itself, or the one of a name, with its usual constants."""
+    if isinstance(found, Policy):
+        return found
+    name = _SPELT.get(found, found) if isinstance(found, str) else None
+    if name not in POLICIES:
+        raise ArgumentError(f"choice is one of balanced, success, in-turn, got {found!r}.")
+    return POLICIES[name]()
