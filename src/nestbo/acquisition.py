@@ -190,9 +190,7 @@ def _within(optimiser: Optimiser, limits: Limits | None) -> Optimiser:
     return Optimiser(partial(trust_region, constraints=lambda x, *_: slopes(x), hessian="differences"))
 
 
-def candidates(
-    space: Manifold, x: Tensor, y: Tensor, rngs: list[torch.Generator], count: int = _POOL
-) -> list[Tensor]:
+def candidates(space: Manifold, x: Tensor, y: Tensor, rngs: list[torch.Generator], count: int = _POOL) -> list[Tensor]:
     """Starts for the search, from points (runs, n, *point) and values (runs, n): ``count`` global and ``count`` local.
 
     The global ones are random points, half of them moved along a random geodesic, which reaches corners that uniform

@@ -167,7 +167,7 @@ def _translated(found: dict[str, Any]) -> dict[str, Any]:
     """A memory of nestbo 0.1, whose fits were keys beside the others; a method's own keys stay its own."""
     fits = {name: _old_fit(value) for name, value in found.items() if _is_fit(value)}
     worth = {name.removeprefix(_WORTH): value for name, value in found.items() if name.startswith(_WORTH)}
-    known = {name: found[name] for name in ("arm", "steep") if name in found}
+    known: dict[str, Any] = {name: found[name] for name in ("arm", "steep") if name in found}
     if "arm" not in found and not fits:
         return {"own": found, "frame": found.get(_SEED)}
     return {

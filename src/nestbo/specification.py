@@ -44,22 +44,28 @@ class Specified:
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
-def parse(text: str, registry: Mapping[str, type], kind: str) -> Any:
-    """Build the object that ``text`` specifies from the classes in ``registry``; ``kind`` names them in messages."""
+def parse(
+    text: str, registry: Mapping[str, type], kind: str, within: tuple[Mapping[str, type], str] | None = None
+) -> Any:
+    """Build the object that ``text`` specifies from the classes in ``registry``; ``kind`` names them in messages.
+
+    Specifications in parentheses are of the same kind, or of the registry and kind ``within``.
+    """
     if not isinstance(text, str):
         raise SpecificationError(f"Wanted the text form of a {kind}, got {type(text).__name__}. Pass a string.")
     _check_parentheses(text)
     name, *arguments = _split(text.strip(), ":")
     check_known(kind, name, registry)
     positional, keywords = [], {}
+    inner = within or (registry, kind)
     for argument in arguments:
         key, *value = (part.strip() for part in _split(argument, "="))
         if not value:
-            positional.append(_read(argument, registry, kind))
+            positional.append(_read(argument, *inner))
         elif key in keywords:
             raise SpecificationError(f"Cannot read {text!r} as a {kind}: {key!r} is given twice. Keep one of them.")
         else:
-            keywords[key] = _read("=".join(value), registry, kind)
+            keywords[key] = _read("=".join(value), *inner)
     try:
         return registry[name](*positional, **keywords)
     except TypeError as error:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nestbo.errors import ArgumentError
 from nestbo.experiment.suites import Suite, Task
-from nestbo.experiment.trials import INITIAL, write
+from nestbo.experiment.trials import INITIAL, read_memories, write
 
 Array = NDArray[Any]
 _ENOUGH = 10  # trials: shorter ones than the tenth longest are left out
@@ -43,8 +43,7 @@ class Record:
                 raise ArgumentError(f"{file} holds no trials that this version of nestbo ran. Run them again.")
             if "regret" in data.files:
                 return cls(about, data["regret"].astype(float), data["arms"], data["seconds"])
-            notes = json.loads(data["notes"].tobytes())
-            arms = np.array([[note.get("arm", "") for note in trial] for trial in notes])
+            arms = np.array([[memory.arm or "" for memory in trial] for trial in read_memories(data)])
             return cls(about, data["y"] - about["optimum"], arms, data["seconds"])
 
     @property

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from nestbo.errors import ArgumentError
 from nestbo.experiment.trials import ORACLE, Trials
+from nestbo.manifolds import SPD, space
 from nestbo.manifolds.base import check_size
 from nestbo.strategies import REMBO, SIRBO, DropoutBO, EuclideanBO, GaBO, HDGaBO, RandomSearch, Strategy
 
@@ -29,7 +30,7 @@ class Task:
     @property
     def matrices(self) -> bool:
         """Whether points are SPD matrices."""
-        return self.space.startswith("spd")
+        return isinstance(space(self.space), SPD)
 
     @property
     def size(self) -> int:

@@ -23,6 +23,7 @@ from torch import Tensor
 from nestbo.errors import ArgumentError
 from nestbo.manifolds import Manifold, space
 from nestbo.manifolds.base import check_size
+from nestbo.memory import Memory
 from nestbo.nested import Identity
 from nestbo.problems import Problem, problem
 from nestbo.strategies import HDGaBO, Runs, Strategy, strategy
@@ -61,14 +62,14 @@ class Trials:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where trials stand: points (trials, n, *point), values (trials, n), notes of each trial.
+    """Where trials stand: points (trials, n, *point), values (trials, n), memories of each trial.
 
     ``seconds`` (n,) are those that the suggestions of all trials took together, 0 for the random points.
     """
 
     x: Tensor
     y: Tensor
-    notes: list[list[dict[str, Any]]]
+    memories: list[list[Memory]]
     seconds: tuple[float, ...]
 
 
@@ -147,7 +148,7 @@ def _method(trials: Trials) -> Strategy:
 def _begin(trials: Trials, where: Manifold, objective: Callable[[Tensor], Tensor], device: str) -> Progress:
     x = torch.stack([where.random(INITIAL, rng=_rng(seed, 0, "cpu")) for seed in trials.seeds]).to(device)
     y = torch.stack([objective(point) for point in x.unbind(1)], 1)
-    return Progress(x, y, [[{} for _ in range(INITIAL)] for _ in trials.seeds], (0.0,) * INITIAL)
+    return Progress(x, y, [[Memory() for _ in range(INITIAL)] for _ in trials.seeds], (0.0,) * INITIAL)
 
 
 def _advance(
@@ -156,17 +157,16 @@ def _advance(
     """One more evaluation of every trial."""
     before = time.monotonic()
     rngs = [_rng(seed, state.y.shape[1], state.x.device) for seed in trials.seeds]
-    x, notes = method.propose(where, Runs(state.x, state.y, state.x[:, :0], rngs, state.notes))
+    x, memories = method.propose(where, Runs(state.x, state.y, state.x[:, :0], rngs, state.memories))
     y = torch.cat([state.y, objective(x).unsqueeze(1)], 1)
-    grown = [[*_lightened(past, note), note] for past, note in zip(state.notes, notes, strict=True)]
+    grown = [[*_lightened(past, new), new] for past, new in zip(state.memories, memories, strict=True)]
     seconds = (*state.seconds, time.monotonic() - before)
     return Progress(torch.cat([state.x, x.unsqueeze(1)], 1), y, grown, seconds)
 
 
-def _lightened(past: list[dict[str, Any]], new: dict[str, Any]) -> list[dict[str, Any]]:
-    """Notes without the nested models that a new note replaces: only the last of each is of use, and they are large."""
-    replaced = {key for key in new if key.startswith("nested:")}
-    return [{key: value for key, value in note.items() if key not in replaced} for note in past]
+def _lightened(past: list[Memory], new: Memory) -> list[Memory]:
+    """Memories without the fits that a new one replaces: only the last of each model is of use, and they are large."""
+    return [memory.without(new.fits) for memory in past]
 
 
 def _rng(seed: int, index: int, device: Any) -> torch.Generator:
@@ -210,7 +210,7 @@ def _save(path: Path, about: dict[str, Any], state: Progress) -> None:
         "x": state.x.cpu().numpy(),
         "y": state.y.cpu().numpy(),
         "seconds": np.array(state.seconds),
-        "notes": np.frombuffer(json.dumps(state.notes).encode(), np.uint8),
+        "memories": np.frombuffer(_written(state.memories), np.uint8),
     }
     write(path, about, arrays)
 
@@ -230,10 +230,20 @@ def _load(path: Path, trials: Trials, device: str) -> Progress:
         for name, wanted in asdict(trials).items():
             if about[name] != (list(wanted) if name == "seeds" else wanted):
                 raise ArgumentError(f"{path} holds trials with {name} {about[name]!r}, got {wanted!r}.")
-        if not {"x", "seconds", "notes"} <= set(file.files):
+        if not {"x", "seconds"} <= set(file.files):
             raise ArgumentError(f"{path} has no points to go on from: it was packed. Choose another folder.")
         x, y = (torch.from_numpy(file[name]).to(device) for name in ("x", "y"))
-        return Progress(x, y, json.loads(file["notes"].tobytes()), tuple(file["seconds"].tolist()))
+        return Progress(x, y, read_memories(file), tuple(file["seconds"].tolist()))
+
+
+def _written(memories: list[list[Memory]]) -> bytes:
+    return json.dumps([[memory.json for memory in trial] for trial in memories]).encode()
+
+
+def read_memories(file: Any) -> list[list[Memory]]:
+    """Those in a file of trials; nestbo 0.1 called them notes."""
+    name = "memories" if "memories" in file.files else "notes"
+    return [[Memory.of(found) for found in trial] for trial in json.loads(file[name].tobytes())]
 
 
 def evaluated(path: Path) -> int:

@@ -52,7 +52,7 @@ class Manifold(Specified, ABC):
 
     @property
     @abstractmethod
-    def reach(self) -> float:
+    def injectivity_radius(self) -> float:
         """``exp`` and ``log`` are inverse to each other within this distance; inf if they always are."""
 
     @classmethod

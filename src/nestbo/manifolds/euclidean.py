@@ -23,7 +23,7 @@ class _Flat(Manifold):
         return (self.dim,)
 
     @property
-    def reach(self) -> float:
+    def injectivity_radius(self) -> float:
         return math.inf
 
     @property

@@ -46,7 +46,7 @@ class Grassmann(Frames):
         return math.sqrt(min(self.p, self.n - self.p)) * math.pi / 3
 
     @property
-    def reach(self) -> float:
+    def injectivity_radius(self) -> float:
         return math.pi / 2
 
     def to_tangent(self, x: Tensor, v: Tensor) -> Tensor:

@@ -59,8 +59,8 @@ class Product(Manifold):
         return math.hypot(*(factor.typical_distance for factor in self.factors))
 
     @property
-    def reach(self) -> float:
-        return min(factor.reach for factor in self.factors)
+    def injectivity_radius(self) -> float:
+        return min(factor.injectivity_radius for factor in self.factors)
 
     @property
     def condition(self) -> str:

@@ -42,7 +42,7 @@ class Quaternion(Manifold):
         return TYPICAL_ANGLE
 
     @property
-    def reach(self) -> float:
+    def injectivity_radius(self) -> float:
         return math.pi
 
     @property

@@ -48,7 +48,7 @@ class Rotation(Manifold):
         return TYPICAL_ANGLE
 
     @property
-    def reach(self) -> float:
+    def injectivity_radius(self) -> float:
         return math.pi
 
     @property

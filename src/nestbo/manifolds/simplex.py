@@ -50,7 +50,7 @@ class Simplex(Manifold):
         return math.acos(2 / math.pi)
 
     @property
-    def reach(self) -> float:
+    def injectivity_radius(self) -> float:
         return math.pi
 
     @property

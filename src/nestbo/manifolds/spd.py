@@ -71,7 +71,7 @@ class SPD(Manifold):
         return math.sqrt(2 * self.n * (second - first**2))
 
     @property
-    def reach(self) -> float:
+    def injectivity_radius(self) -> float:
         return math.inf
 
     @property

@@ -39,7 +39,7 @@ class Sphere(Manifold):
         return math.pi / 2
 
     @property
-    def reach(self) -> float:
+    def injectivity_radius(self) -> float:
         return math.pi
 
     @property

@@ -41,7 +41,7 @@ class Stiefel(Frames):
         return math.sqrt(self.p) * math.pi / 2
 
     @property
-    def reach(self) -> float:
+    def injectivity_radius(self) -> float:
         return 1.5
 
     def to_tangent(self, x: Tensor, v: Tensor) -> Tensor:

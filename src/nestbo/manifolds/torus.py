@@ -41,7 +41,7 @@ class Torus(Manifold):
         return math.pi * math.sqrt(self.n / 3)
 
     @property
-    def reach(self) -> float:
+    def injectivity_radius(self) -> float:
         return math.pi
 
     @property

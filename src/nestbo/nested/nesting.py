@@ -14,14 +14,14 @@ from torch import Tensor
 
 from nestbo import linalg
 from nestbo.errors import ArgumentError
-from nestbo.manifolds import SPD, Grassmann, Manifold, Product
+from nestbo.manifolds import SPD, Grassmann, Manifold, Product, Sphere
 from nestbo.nested.base import NestedMapping
 from nestbo.nested.identity import Identity
 from nestbo.nested.product import NestedProduct
 from nestbo.nested.spd import NestedLogSPD, NestedSPD
 from nestbo.nested.sphere import NestedSphere
 
-MAPPINGS: dict[str, type[NestedMapping]] = {"sphere": NestedSphere, "spd": NestedSPD, "product": NestedProduct}
+MAPPINGS: dict[type[Manifold], type[NestedMapping]] = {Sphere: NestedSphere, SPD: NestedSPD, Product: NestedProduct}
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Nesting:
     logarithmic: bool = False
 
     def __post_init__(self) -> None:
-        family = type(self.ambient).__name__.lower()
-        if self.ambient != self.latent and (family not in MAPPINGS or type(self.ambient) is not type(self.latent)):
+        family = type(self.ambient)
+        if self.ambient != self.latent and (family not in MAPPINGS or family is not type(self.latent)):
+            known = ", ".join(kind.__name__.lower() for kind in MAPPINGS)
             raise ArgumentError(
-                f"Spaces that nest are {', '.join(MAPPINGS)}, each in its own kind, got "
-                f"{self.ambient} to {self.latent}."
+                f"Spaces that nest are {known}, each in its own kind, got {self.ambient} to {self.latent}."
             )
         sized = not isinstance(self.ambient, Product) and self.ambient != self.latent
         if sized and smaller(self.ambient, self.latent.n) != self.latent:  # type: ignore[attr-defined]
@@ -51,7 +51,7 @@ class Nesting:
     @property
     def kind(self) -> type[NestedMapping]:
         """The class of the mappings."""
-        return Identity if self.ambient == self.latent else MAPPINGS[type(self.ambient).__name__.lower()]
+        return Identity if self.ambient == self.latent else MAPPINGS[type(self.ambient)]
 
     @cached_property
     def parts(self) -> tuple[Nesting, ...]:
@@ -130,7 +130,7 @@ def smaller(space: Manifold, latent_dim: Any) -> Manifold:
         return space
     if isinstance(space, Product):
         return Product(*map(smaller, space.factors, _entries(space, latent_dim)))
-    if type(space).__name__.lower() not in MAPPINGS:
+    if type(space) not in MAPPINGS:
         raise ArgumentError(f"{space} has no nested spaces inside; they exist in a Sphere, SPD and products of these.")
     size: int = space.n  # type: ignore[attr-defined]
     if isinstance(latent_dim, bool) or not isinstance(latent_dim, int) or not 1 <= latent_dim <= size:

@@ -92,7 +92,11 @@ class Batch:
         if data and any(not self.shape or d.shape[:1] != self.shape[:1] for d in data):
             came = ", ".join(str(tuple(d.shape)) for d in data)
             raise ShapeError(f"Data begin with the first axis of the batch {self.shape}, got {came}.")
-        self.limit = manifold.reach if math.isfinite(manifold.reach) else 10 * manifold.typical_distance
+        self.limit = (
+            manifold.injectivity_radius
+            if math.isfinite(manifold.injectivity_radius)
+            else 10 * manifold.typical_distance
+        )
         self.inside = self.shape[1:] if data else ()
         self.start = start.detach().reshape(-1, math.prod(self.inside), *manifold.point_shape)
 

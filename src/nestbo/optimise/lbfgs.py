@@ -123,7 +123,7 @@ class _Problem:
         return self.assess(state).stop(useless & fresh, Reason.STALLED)
 
     def _direction(self, state: State) -> tuple[Tensor, Tensor]:
-        """−H∇f, kept within bounds and reach, and its slope ⟨∇f, d⟩ ≤ 0."""
+        """−H∇f, kept within bounds and the injectivity radius, and its slope ⟨∇f, d⟩ ≤ 0."""
         manifold, x = self.manifold, state.x
         face, gradient, push, _ = reduced_gradient(manifold, x, state.gradient)
         newton = -face(self._apply_memory(state, gradient))
@@ -131,7 +131,7 @@ class _Problem:
         poor = ~(slope < -1e-10 * manifold.norm(x, newton) * steepest.sqrt())
         first = poor | (state.memory[2] == 0).all(-1)
         size = manifold.typical_distance if manifold.bounded else math.inf
-        longest = torch.where(first, 0.1 * manifold.typical_distance, size).clamp(max=0.5 * manifold.reach)
+        longest = torch.where(first, 0.1 * manifold.typical_distance, size).clamp(max=0.5 * manifold.injectivity_radius)
         direction = torch.where(spread(poor, manifold), -gradient, newton) + push
         direction = shortened(manifold, x, direction, longest)
         return direction, manifold.inner(x, gradient, face(direction))

@@ -63,7 +63,7 @@ def principal_directions(view: View) -> list[Tensor]:
 def _profiles(axes: Any, view: View, directions: list[Tensor]) -> None:
     """Mean and band along each geodesic, as far as it stays in the space and near the data."""
     spread = view.space.dist(view.points(view.told), view.best.x).nan_to_num(nan=0.0).max().item()
-    t = torch.linspace(-1, 1, _STEPS, dtype=torch.float64) * min(spread, view.space.reach)
+    t = torch.linspace(-1, 1, _STEPS, dtype=torch.float64) * min(spread, view.space.injectivity_radius)
     shown = [view.values]
     for k, (direction, (colour, line)) in enumerate(zip(directions, _SHOWN, strict=False), 1):
         path = view.space.exp(view.best.x, t[(..., *[None] * direction.ndim)] * direction)

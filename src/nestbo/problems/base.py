@@ -12,9 +12,9 @@ from nestbo.errors import ArgumentError
 from nestbo.manifolds import SPD, Manifold, Sphere
 from nestbo.nested import MAPPINGS, Identity, NestedMapping, smaller
 from nestbo.problems.coordinates import coordinates, from_coordinates
-from nestbo.problems.functions import PROBLEMS, Function
+from nestbo.problems.functions import PROBLEMS, Formula
 from nestbo.problems.optima import OPTIMA
-from nestbo.problems.search import search
+from nestbo.problems.search import find_optimum
 from nestbo.specification import check_known
 
 
@@ -25,7 +25,7 @@ class Problem:
     name: str
     space: Manifold
     mapping: NestedMapping
-    function: Function
+    function: Formula
 
     def objective(self, x: Tensor) -> Tensor:
         """Values (*batch) at points (*batch, *point); finite everywhere."""
@@ -37,7 +37,7 @@ class Problem:
         stored = OPTIMA.get((self.name, self.mapping.latent.specification))
         if stored is not None:
             return stored
-        value, t, attained = search(self.function, self.mapping.latent)
+        value, t, attained = find_optimum(self.function, self.mapping.latent)
         return value, attained, tuple(t)
 
     @property
@@ -78,5 +78,5 @@ def problem(name: str, space: Manifold, *, latent_dim: int | None = None, seed: 
             f"A hidden problem draws its projection from a whole number, got seed={seed!r}. Pass seed=0, say."
         )
     latent = smaller(space, latent_dim)
-    mapping = MAPPINGS[type(space).__name__.lower()].random(space, latent, torch.Generator().manual_seed(seed))
+    mapping = MAPPINGS[type(space)].random(space, latent, torch.Generator().manual_seed(seed))
     return Problem(name, space, mapping, PROBLEMS[name])

@@ -16,7 +16,7 @@ from nestbo.linalg import safe_sqrt
 
 
 @dataclass(frozen=True)
-class Function:
+class Formula:
     """A function of coordinates, and the value that every coordinate of its free minimiser has, if they are equal."""
 
     value: Callable[[Tensor], Tensor]
@@ -65,12 +65,12 @@ def griewank(t: Tensor) -> Tensor:
     return t.square().sum(-1) / 4000 - torch.cos(t / index.sqrt()).prod(-1) + 1
 
 
-PROBLEMS: dict[str, Function] = {
-    "ackley": Function(ackley, 0.0),
-    "rosenbrock": Function(rosenbrock, 1.0),
-    "styblinski-tang": Function(styblinski_tang, -2.9035340277711770 / 5),
-    "product-of-sines": Function(product_of_sines, None),
-    "rastrigin": Function(rastrigin, 0.0),
-    "levy": Function(levy, 1.0),
-    "griewank": Function(griewank, 0.0),
+PROBLEMS: dict[str, Formula] = {
+    "ackley": Formula(ackley, 0.0),
+    "rosenbrock": Formula(rosenbrock, 1.0),
+    "styblinski-tang": Formula(styblinski_tang, -2.9035340277711770 / 5),
+    "product-of-sines": Formula(product_of_sines, None),
+    "rastrigin": Formula(rastrigin, 0.0),
+    "levy": Formula(levy, 1.0),
+    "griewank": Formula(griewank, 0.0),
 }

@@ -6,6 +6,7 @@ from nestbo.strategies.base import Standing, Strategy, Suggestion
 from nestbo.strategies.dropout import DropoutBO
 from nestbo.strategies.euclidean import EuclideanBO
 from nestbo.strategies.gabo import GaBO, HDGaBO
+from nestbo.strategies.policies import POLICIES
 from nestbo.strategies.random import RandomSearch
 from nestbo.strategies.rembo import REMBO
 from nestbo.strategies.runs import Runs
@@ -24,8 +25,8 @@ STRATEGIES: dict[str, type[Strategy]] = {
 
 
 def strategy(text: str) -> Strategy:
-    """The strategy that a text specifies: ``strategy("gabo:kernel=gaussian")``."""
-    method: Strategy = parse(text, STRATEGIES, "strategy")
+    """The strategy that a text specifies: ``strategy("gabo:kernel=gaussian")``, ``"hdgabo:choice=(balanced:seldom=4)"``."""
+    method: Strategy = parse(text, STRATEGIES, "strategy", within=(POLICIES, "policy"))
     return method
 
 

@@ -158,9 +158,7 @@ class Embedded(Arm):
         axes = len(space.point_shape)
         see = lambda z: through.lift(z.unflatten(-1, through.latent.point_shape)).flatten(-axes)
         pending = pending_seen(model, runs)
-        return Section(
-            through.latent, through.lift, see, through.project(runs.x), model, runs, pending, None, memories
-        )
+        return Section(through.latent, through.lift, see, through.project(runs.x), model, runs, pending, None, memories)
 
     def _new(self, basis: Tensor) -> Memory:
         """A space is named by a checksum of its entries, which the first memory of it holds."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Self
 
 from nestbo.strategies.coordinates import Vectors
+from nestbo.strategies.in_coordinates import InCoordinates, Reduction
 from nestbo.strategies.runs import Runs
 from nestbo.strategies.sections import same
-from nestbo.strategies.in_coordinates import InCoordinates, Reduction
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,4 +32,3 @@ class EuclideanBO(InCoordinates):
 
     def reduction(self, on: Vectors, runs: Runs) -> Reduction:
         return Reduction(on.space, same, same, runs.x)
-

@@ -13,8 +13,8 @@ from nestbo.manifolds import Box, Manifold
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
 from nestbo.strategies.coordinates import Vectors, vectors
-from nestbo.strategies.runs import Runs
 from nestbo.strategies.in_coordinates import InCoordinates, Reduction
+from nestbo.strategies.runs import Runs
 
 _FEWEST = 2  # evaluations that make a model
 

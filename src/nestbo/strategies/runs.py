@@ -104,16 +104,16 @@ class Runs:
         """Some of the runs."""
         if len(which) == len(self.rngs):
             return self
-        tensors = {name: _part(getattr(self, name), which) for name in ("x", "y", "pending", *_PER_EVALUATION)}
-        lists = {name: _part(getattr(self, name), which) for name in ("rngs", "memories", "asked", "indices")}
-        return replace(self, **tensors, **lists)
+        names = ("x", "y", "pending", "rngs", "memories", "asked", "indices", *_PER_EVALUATION)
+        return replace(self, **{name: _part(getattr(self, name), which) for name in names})
 
     def only(self, which: list[int]) -> Runs:
         """The same runs with some of their evaluations; who asked for pending points is then unknown."""
         columns = (slice(None), which)
-        tensors = {name: _part(getattr(self, name), columns) for name in ("x", "y", *_PER_EVALUATION)}
-        lists = {name: [_part(run, which) for run in getattr(self, name)] for name in ("memories", "indices")}
-        return replace(self, **tensors, **lists, asked=[])
+        tensors: dict[str, Any] = {name: _part(getattr(self, name), columns) for name in ("x", "y", *_PER_EVALUATION)}
+        memories = [_part(run, which) for run in self.memories]
+        indices = [_part(run, which) for run in self.indices]
+        return replace(self, **tensors, memories=memories, indices=indices, asked=[])
 
     def at(self, x: Tensor, y: Tensor, which: Tensor | None = None) -> Runs:
         """The same runs with other data, of all their evaluations, or of those at places ``which`` (runs, k)."""

@@ -87,8 +87,7 @@ def search(section: Section, rules: list[Surrogate], acquisition: str, optimiser
     told, domain, ball = section.told, section.domain, section.ball
     count = 0 if section.pending is None else section.pending.shape[1]
     seed = told.y.shape[1] + count  # one for all runs of a batch, so that a run alone sees the same samples
-    options = {"noisy": told.noisy, "feasible": told.feasible}
-    gain = improvement(acquisition, section.model.gp, section.pending, seed, **options)
+    gain = improvement(acquisition, section.model.gp, section.pending, seed, noisy=told.noisy, feasible=told.feasible)
     chance = log_chance(rules, domain, section.reach)
     worth = constrained(lambda z: gain(section.see(z)), chance, told.feasible)
     within = limits(told.allowed, domain, section.reach)

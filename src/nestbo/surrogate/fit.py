@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -43,7 +44,7 @@ def fit(
 
     A fit takes a few steps from the ``previous`` one of each run, or, where it is to start anew or there is none before
     it, many steps from several starts; a ``guess`` of the basis is one of them. It does not fail: where nothing finite
-    was found, its first start stands in, shortened until the Gram matrix is positive definite, and the fit says so.
+    was found, its first start stands in, made_definite until the Gram matrix is positive definite, and the fit says so.
     """
     targets = Targets.of(model, data)
     varied = Whole(model, targets.known) if model.nesting is None else Nested(model, targets.known, guess)
@@ -55,7 +56,7 @@ def fit(
     seen, inputs = _inputs(varied, data, targets)
     point, value = _best_of(varied, starts, inputs, warm)
     basis, parameters = varied.split(point)
-    parameters = shortened(model.kernel, parameters, varied.mapping(basis).project(data.x), targets)
+    parameters = made_definite(model.kernel, parameters, varied.mapping(basis).project(data.x), targets)
     fits = _fits(parameters, basis, value, seen, data.y.shape[1])
     return _conditioned(varied, data, targets, basis, parameters, fits, value)
 
@@ -77,9 +78,9 @@ def _conditioned(
 
 def _inputs(varied: Varied, data: Data, targets: Targets) -> tuple[int, tuple[Tensor, ...]]:
     """How many evaluations a fit looks at, and what its loss is given of them."""
-    weights = () if targets.weights is None else (targets.weights,)
+    weights = [] if targets.weights is None else [targets.weights]
     x, z, *weights = representative(varied.prepare(data.x), targets.z, *weights)
-    noise = () if targets.noise is None else (targets.noise,)
+    noise = [] if targets.noise is None else [targets.noise]
     return z.shape[1], (varied.compare(x), z, *noise, *(each.unsqueeze(1) for each in weights))
 
 
@@ -130,15 +131,15 @@ def _best_of(varied: Varied, starts: Tensor, inputs: tuple[Tensor, ...], warm: b
     """Descend from starts (runs, count, *point) and take the best of each run; the first start if none is finite."""
     manifold: Manifold = varied.manifold
     iterations = _WARM_ITERATIONS if warm else _FIT_ITERATIONS
-    options = {"tolerance": _FIT_TOLERANCE, "max_iterations": iterations, "steady": True}
-    found = lbfgs(varied.loss, manifold, starts, data=inputs, **options)
+    descend = partial(lbfgs, tolerance=_FIT_TOLERANCE, max_iterations=iterations, steady=True)
+    found = descend(varied.loss, manifold, starts, data=inputs)
     value = found.value.nan_to_num(nan=math.inf)
     runs, chosen = torch.arange(len(starts), device=starts.device), value.argmin(1)
     finite = value[runs, chosen].isfinite()
     return torch.where(finite.unsqueeze(-1), found.point[runs, chosen], starts[:, 0]), value[runs, chosen]
 
 
-def shortened(kernel: ManifoldKernel, parameters: Tensor, x: Tensor, targets: Targets) -> Tensor:
+def made_definite(kernel: ManifoldKernel, parameters: Tensor, x: Tensor, targets: Targets) -> Tensor:
     """Halve the length scales of those runs whose Gram matrix is not positive definite until it is."""
     least, statistic = kernel.lengthscale_bounds[0].log().to(parameters), kernel.statistic(x, x)
     while (broken := _broken(kernel, parameters, statistic, targets)).any():

@@ -13,8 +13,8 @@ from nestbo.testing.assertions import close, require
 
 
 def nearby(manifold: Manifold, x: Tensor, rng: torch.Generator, fraction: float = 0.45) -> Tensor:
-    """Points at ``fraction`` of the reach (or the typical distance) from x, in random directions."""
-    radius = fraction * min(manifold.reach, manifold.typical_distance)
+    """Points at ``fraction`` of the injectivity radius (or the typical distance) from x, in random directions."""
+    radius = fraction * min(manifold.injectivity_radius, manifold.typical_distance)
     return manifold.exp(x, radius * manifold.random_tangent(x, rng))
 
 
@@ -45,7 +45,7 @@ def projections_are_idempotent(manifold: Manifold, rng: torch.Generator) -> None
 def exp_and_log_are_inverse(manifold: Manifold, rng: torch.Generator) -> None:
     """exp(x, 0) = x, exp(x, log(x, y)) = y, log(x, exp(x, v)) = v."""
     x = manifold.random(5, rng=rng)
-    v = 0.45 * min(manifold.reach, manifold.typical_distance) * manifold.random_tangent(x, rng)
+    v = 0.45 * min(manifold.injectivity_radius, manifold.typical_distance) * manifold.random_tangent(x, rng)
     y = manifold.exp(x, v)
     close(manifold.exp(x, torch.zeros_like(x)), x, f"{manifold}: exp(x, 0) is not x")
     close(manifold.dist(manifold.exp(x, manifold.log(x, y)), y), torch.zeros(5), f"{manifold}: exp(x, log(x, y)) ≠ y")
