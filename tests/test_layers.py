@@ -22,6 +22,7 @@ LAYERS = (
     ("nested", "kernels", "constraints", "evaluation"),
     ("surrogate", "problems"),
     ("acquisition", "storage", "progress", "parallel"),
+    ("search",),
     ("strategies",),
     ("study",),
     ("minimum",),

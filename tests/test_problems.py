@@ -14,7 +14,7 @@ from nestbo.optimise import lbfgs, trust_region
 from nestbo.problems import PROBLEMS
 from nestbo.problems.coordinates import coordinates, from_coordinates, within
 from nestbo.problems.optima import OPTIMA
-from nestbo.problems.search import search
+from nestbo.problems.search import find_optimum
 from nestbo.testing import PROBLEM_LAWS
 
 BOUNDED = {"eigenvalues": (1e-3, 5.0)}
@@ -93,7 +93,7 @@ class TestVerifiedOptima:
         ids=repr,
     )
     def test_a_fresh_search_finds_nothing_lower(self, name, space):
-        value, _, _ = search(PROBLEMS[name], space, starts=12, seed=99)
+        value, _, _ = find_optimum(PROBLEMS[name], space, starts=12, seed=99)
         stored = problem(name, space).optimal_value
         assert value >= stored - 1e-8 * max(1, abs(stored))
 

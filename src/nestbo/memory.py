@@ -108,14 +108,13 @@ def _checked(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fit(found: dict[str, Any]) -> Fit:
-    fit = Fit(
+    return Fit(
         _numbers(found["parameters"]),
         _whole(found["evaluations"]),
         _numbers(found.get("basis", ())),
         None if found.get("seen") is None else _whole(found["seen"]),
         bool(found.get("failed", False)),
     )
-    return fit
 
 
 def _numbers(values: Any) -> tuple[float, ...]:

@@ -1,6 +1,7 @@
 """The methods, and ``STRATEGIES``, where a new one is registered."""
 
 from nestbo.manifolds import Manifold
+from nestbo.search.runs import Runs
 from nestbo.specification import parse
 from nestbo.strategies.base import Standing, Strategy, Suggestion
 from nestbo.strategies.dropout import DropoutBO
@@ -9,7 +10,6 @@ from nestbo.strategies.gabo import GaBO, HDGaBO
 from nestbo.strategies.policies import POLICIES
 from nestbo.strategies.random import RandomSearch
 from nestbo.strategies.rembo import REMBO
-from nestbo.strategies.runs import Runs
 from nestbo.strategies.sir import SIRBO
 
 _SMALL = 10
@@ -25,7 +25,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
 
 
 def strategy(text: str) -> Strategy:
-    """The strategy that a text specifies: ``strategy("gabo:kernel=gaussian")``, ``"hdgabo:choice=(balanced:seldom=4)"``."""
+    """The strategy that a text specifies: ``strategy("gabo:kernel=gaussian")``, ``strategy("hdgabo:latent_dim=5")``."""
     method: Strategy = parse(text, STRATEGIES, "strategy", within=(POLICIES, "policy"))
     return method
 

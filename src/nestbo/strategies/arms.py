@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -20,9 +20,9 @@ from nestbo.manifolds import SPD, Manifold, Product, Sphere
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
 from nestbo.nested import Identity, NestedMapping, Nesting, smaller
+from nestbo.search.runs import Runs, successes
+from nestbo.search.sections import Ball, Map, Section, same
 from nestbo.strategies.local import Region, local_model, regions, regions_at_best
-from nestbo.strategies.runs import Runs, successes
-from nestbo.strategies.sections import Ball, Map, Section, same
 from nestbo.surrogate import Surrogate
 
 _SIZES: dict[type[Manifold], tuple[int, ...]] = {Sphere: (2, 5), SPD: (2, 3)}  # what "auto" tries
@@ -44,13 +44,9 @@ class Arm(ABC):
     A ``scout`` looks where neither a learned subspace nor a local minimum misleads it.
     """
 
+    name: str  # what memories and reports call it
     kind: Kind
     scout: bool = False
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """What memories and reports call it."""
 
     @abstractmethod
     def section(self, space: Manifold, model: Surrogate | None, runs: Runs) -> Section:
@@ -59,10 +55,6 @@ class Arm(ABC):
     def needs_model(self, noisy: bool) -> bool:
         """Whether its model has to be fitted to the data before the section can be laid."""
         return True
-
-    def remembered(self, runs: Runs) -> list[Memory]:
-        """What every suggestion of the arm leaves behind, for each run."""
-        return [Memory(self.name) for _ in runs.rngs]
 
 
 class Place(NamedTuple):
@@ -85,38 +77,32 @@ class Place(NamedTuple):
 class Full(Arm):
     """The full model, everywhere on the space: GaBO."""
 
+    name: str = "full"
     kind: Kind = Kind()
-
-    @property
-    def name(self) -> str:
-        return self.kind.name
 
     def section(self, space: Manifold, model: Surrogate | None, runs: Runs) -> Section:
         assert model is not None
-        return Section(space, same, same, runs.x, model, runs, pending_seen(model, runs), None, self.remembered(runs))
+        return Section(space, same, same, runs.x, model, runs, model.seen(runs.pending))
 
 
 @dataclass(frozen=True)
 class Lifted(Arm):
     """A nested model on its latent space, and one of ``LIFTS`` back to the space: the paper's HD-GaBO."""
 
+    name: str
     kind: Kind
     lift: str
-
-    @property
-    def name(self) -> str:
-        return f"{self.kind.name}:{self.lift}"
 
     @classmethod
     def on(cls, lift: str, place: Place) -> list[Arm]:
         """One, where something is nested."""
-        return [] if place.nested.nesting is None else [cls(place.nested, lift)]
+        kind = place.nested
+        return [] if kind.nesting is None else [cls(f"{kind.name}:{lift}", kind, lift)]
 
     def section(self, space: Manifold, model: Surrogate | None, runs: Runs) -> Section:
         assert model is not None
         lift, latent = LIFTS[self.lift](model.mapping, runs), model.mapping.latent
-        pending, memories = pending_seen(model, runs), self.remembered(runs)
-        return Section(latent, lift, same, model.latent_points, model, runs, pending, None, memories)
+        return Section(latent, lift, same, model.latent_points, model, runs, model.seen(runs.pending))
 
 
 @dataclass(frozen=True)
@@ -126,14 +112,10 @@ class Embedded(Arm):
     A function of Wᵀx/|Wᵀx| takes all its values on almost every great sphere of the latent dimension or more.
     """
 
+    name: str
     nesting: Nesting
-    size: str
     kind: Kind = Kind()
     scout: bool = True
-
-    @property
-    def name(self) -> str:
-        return f"{self.kind.name}:embedded:{self.size}"
 
     @classmethod
     def on(cls, place: Place) -> list[Arm]:
@@ -141,29 +123,26 @@ class Embedded(Arm):
         wide = Nesting(place.space, smaller(place.space, _wider(place.space, place.size)))
         known = any(isinstance(arm, Embedded) and arm.nesting == wide for arm in place.arms)
         learned = any(arm.kind.nesting == wide for arm in place.arms)
-        return [] if wide.ambient == wide.latent or known or learned else [cls(wide, _words(place.size))]
+        name = f"full:embedded:{_words(place.size)}"
+        return [] if wide.ambient == wide.latent or known or learned else [cls(name, wide)]
 
     def section(self, space: Manifold, model: Surrogate | None, runs: Runs) -> Section:
         assert model is not None
-        bases = self.nesting.bases
-        basis, memories = bases.random_each(1, runs.rngs)[0], self.remembered(runs)
-        for run in range(len(memories)):
-            known = self._known(runs, run)
-            if known is not None:
-                basis[run] = torch.tensor(known.columns, dtype=basis.dtype).reshape(bases.point_shape)
-                memories[run] = Memory(self.name, frame=known.frame)
-            else:
-                memories[run] = self._new(basis[run])
-        through = self.nesting.at(basis)
-        axes = len(space.point_shape)
+        known = [self._known(runs, run) for run in range(len(runs.rngs))]
+        basis = self.nesting.bases.random_each(1, runs.rngs)[0]
+        for run, memory in enumerate(known):
+            if memory is not None:
+                basis[run] = torch.tensor(memory.columns, dtype=basis.dtype).reshape(basis[run].shape)
+        memories = [self._new(basis[run]) if m is None else Memory(frame=m.frame) for run, m in enumerate(known)]
+        through, axes = self.nesting.at(basis), len(space.point_shape)
         see = lambda z: through.lift(z.unflatten(-1, through.latent.point_shape)).flatten(-axes)
-        pending = pending_seen(model, runs)
-        return Section(through.latent, through.lift, see, through.project(runs.x), model, runs, pending, None, memories)
+        starts, pending = through.project(runs.x), model.seen(runs.pending)
+        return Section(through.latent, through.lift, see, starts, model, runs, pending, None, memories)
 
     def _new(self, basis: Tensor) -> Memory:
         """A space is named by a checksum of its entries, which the first memory of it holds."""
         columns = tuple(basis.flatten().tolist())
-        return Memory(self.name, frame=zlib.crc32(repr(columns).encode()), columns=columns)
+        return Memory(frame=zlib.crc32(repr(columns).encode()), columns=columns)
 
     def _known(self, runs: Runs, run: int) -> Memory | None:
         """The memory that holds the space in which a run goes on, unless it is exhausted."""
@@ -187,21 +166,19 @@ def exhausted(arm: str, memories: list[Memory], y: list[float]) -> bool:
 class Local(Arm):
     """Trust regions one after the other, mostly around other points than the best: ``strategies.local``."""
 
+    name: str
     kind: Kind
     priors: bool
     scout: bool = True
-
-    @property
-    def name(self) -> str:
-        return f"{self.kind.name}:local"
 
     @classmethod
     def on(cls, place: Place) -> list[Arm]:
         """One where there are no embedded spaces; and one around the best point where nothing is nested."""
         if any(isinstance(arm, Embedded) for arm in place.arms):
             return []
-        near = [] if place.nested.nesting is not None else [Near(place.nested, place.priors)]
-        return [cls(place.nested, place.priors), *near]
+        kind, priors = place.nested, place.priors
+        near = [] if kind.nesting is not None else [Near(f"{kind.name}:near", kind, priors)]
+        return [cls(f"{kind.name}:local", kind, priors), *near]
 
     def needs_model(self, noisy: bool) -> bool:
         return noisy or self.kind.nesting is not None
@@ -211,49 +188,37 @@ class Local(Arm):
         z = mapping.project(runs.x)
         found = regions(self.name, mapping.latent, z, runs)
         starts = [runs.index(run, region.start) for run, region in enumerate(found)]
-        return regional(mapping, z, runs, found, self.priors, [Memory(self.name, start=start) for start in starts])
+        return regional(mapping, z, runs, found, self.priors, [Memory(start=start) for start in starts])
 
 
 @dataclass(frozen=True)
 class Near(Arm):
     """A trust region around the best point."""
 
+    name: str
     kind: Kind
     priors: bool
-
-    @property
-    def name(self) -> str:
-        return f"{self.kind.name}:near"
 
     def needs_model(self, noisy: bool) -> bool:
         return noisy
 
     def section(self, space: Manifold, model: Surrogate | None, runs: Runs) -> Section:
         found = regions_at_best(self.name, runs)
-        return regional(Identity(space), runs.x, runs, found, self.priors, self.remembered(runs))
+        return regional(Identity(space), runs.x, runs, found, self.priors)
 
 
 def regional(
-    mapping: NestedMapping, z: Tensor, runs: Runs, found: list[Region], priors: bool, memories: list[Memory]
+    mapping: NestedMapping, z: Tensor, runs: Runs, found: list[Region], priors: bool, memories: Sequence[Memory] = ()
 ) -> Section:
     """The part of a latent space around the centre of each run's region, with a model of the points around it."""
-    latent, size = mapping.latent, len(mapping.latent.point_shape)
-    each = torch.arange(len(z), device=z.device)
+    latent, each = mapping.latent, torch.arange(len(z), device=z.device)
     centre = torch.tensor([region.centre for region in found], device=z.device)
     radii = torch.tensor([region.radius for region in found], dtype=z.dtype, device=z.device)
     at, near = z[each, centre], runs.x[each, centre].unsqueeze(1)
     ball = Ball(latent, at, latent.typical_distance * radii)
     model, told = local_model(latent, z, at, runs, priors)
-    pending = mapping.project(runs.pending).flatten(-size) if runs.pending.shape[1] else None
+    pending = model.seen(mapping.project(runs.pending))
     return Section(latent, lambda p: mapping.lift_near(p, near), same, z, model, told, pending, ball, memories)
-
-
-def pending_seen(model: Surrogate, runs: Runs) -> Tensor | None:
-    """Points under evaluation, flat, as a model sees them, (runs, m, size)."""
-    if not runs.pending.shape[1]:
-        return None
-    mapping = model.mapping
-    return mapping.project(runs.pending).flatten(-len(mapping.latent.point_shape))
 
 
 def fitted(mapping: NestedMapping, runs: Runs) -> Map:
@@ -285,9 +250,10 @@ ARMS: dict[str, Callable[[Place], list[Arm]]] = {
 _LAST = ("embedded", "local")
 
 
+@cache
 def arms_on(
-    space: Manifold, latent_dim: Any, names: Iterable[str], *, logarithmic: bool = False, priors: bool = True
-) -> list[Arm]:
+    space: Manifold, latent_dim: Any, names: tuple[str, ...], *, logarithmic: bool = False, priors: bool = True
+) -> tuple[Arm, ...]:
     """The arms of these names on a space; the full model alone where nothing is nested in it."""
     sizes = _sizes(space) if latent_dim == "auto" else [latent_dim]
     ordered = sorted(names, key=lambda name: _LAST.index(name) if name in _LAST else -1)
@@ -296,7 +262,7 @@ def arms_on(
         nesting = Nesting(space, smaller(space, size), logarithmic)
         for name in ordered:
             arms += ARMS[name](Place(space, size, nesting, tuple(arms), priors))
-    return arms or [Full()]
+    return tuple(arms) or (Full(),)
 
 
 def _sizes(space: Manifold) -> list[Any]:

@@ -15,8 +15,8 @@ from nestbo.errors import ArgumentError
 from nestbo.history import History
 from nestbo.manifolds import Manifold
 from nestbo.memory import Memory
+from nestbo.search.runs import Runs
 from nestbo.specification import Specified
-from nestbo.strategies.runs import Runs
 from nestbo.surrogate import Surrogate
 
 

@@ -11,9 +11,9 @@ from torch import Tensor
 from nestbo.errors import ArgumentError
 from nestbo.manifolds import Box
 from nestbo.manifolds.base import check_size
+from nestbo.search.runs import Runs
 from nestbo.strategies.coordinates import Vectors
 from nestbo.strategies.in_coordinates import InCoordinates, Reduction
-from nestbo.strategies.runs import Runs
 
 
 @dataclass(frozen=True, repr=False)

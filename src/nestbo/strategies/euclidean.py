@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
+from nestbo.search.runs import Runs
+from nestbo.search.sections import same
 from nestbo.strategies.coordinates import Vectors
 from nestbo.strategies.in_coordinates import InCoordinates, Reduction
-from nestbo.strategies.runs import Runs
-from nestbo.strategies.sections import same
 
 
 @dataclass(frozen=True, repr=False)

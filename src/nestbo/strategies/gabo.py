@@ -1,17 +1,17 @@
 """GaBO and HD-GaBO: Bayesian optimisation on a manifold, and on small manifolds nested in it.
 
 GaBO is Jaquier, Rozo, Calinon and Bürger 2019, HD-GaBO is Jaquier and Rozo 2020. ``Bayesian`` is the algorithm of both
-(the latter's algorithm 1): choose an arm, fit its model, lay a section through the space, search there. GaBO and HD-GaBO
-say which arms take part.
+(the latter's algorithm 1): choose an arm, fit its model, lay a section through the space, search there. GaBO and
+HD-GaBO say which arms take part.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor
@@ -22,13 +22,12 @@ from nestbo.kernels import KERNELS, ManifoldKernel, kernel
 from nestbo.manifolds import Manifold
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
-from nestbo.outputs import OUTPUTS, Either, Outputs, Standardise
+from nestbo.outputs import OUTPUTS, Either
+from nestbo.search import Runs, constraint_models, rule_fits, rule_name, search
+from nestbo.search.runs import latest, refits, together
 from nestbo.strategies.arms import ARMS, Arm, Full, Kind, arms_on, check_latent_dim
 from nestbo.strategies.base import Standing, Strategy, check_choice
-from nestbo.strategies.feasibility import constraint_models, rule_fits, rule_name
-from nestbo.strategies.policies import Balanced, Policy, policy, records, standings
-from nestbo.strategies.runs import Runs, latest, refits, together
-from nestbo.strategies.sections import search
+from nestbo.strategies.policies import Balanced, Policy, Record, policy, standings
 from nestbo.surrogate import CRITERIA, Effort, Model, Surrogate, fit, steepness, worth_of_basis
 
 _CLIMBS = ("lbfgs", "trust-region")
@@ -55,15 +54,16 @@ class Fitted:
         mean, _ = self.surrogate.gp.moments(self.surrogate.latent_points)
         return replace(runs, posterior=mean)
 
-    def remembered(self, kind: Kind, memory: Memory, run: int, noisy: bool) -> Memory:
-        """A memory of one run with the fits of this suggestion."""
-        model = self.surrogate
-        own = {} if model is None else {kind.name: model.fits[run]}
+    def remembered(self, arm: Arm, memory: Memory, run: int, noisy: bool) -> Memory:
+        """A memory of one run with who suggested, and with the fits behind it."""
+        model, name = self.surrogate, arm.kind.name
+        own = {} if model is None else {name: model.fits[run]}
         return replace(
             memory,
+            arm=arm.name,
             fits=own | rule_fits(self.rules, run),
             steep=None if self.steep is None else self.steep[run],
-            worth={} if self.worth is None else {kind.name: self.worth[run]},
+            worth={} if self.worth is None else {name: self.worth[run]},
             noise=_noise(model)[run] if noisy and model is not None else None,
         )
 
@@ -95,10 +95,10 @@ class Bayesian(Strategy):
             raise ArgumentError(f"priors is True or False, got {self.priors!r}.")
 
     @abstractmethod
-    def arms_on(self, space: Manifold) -> list[Arm]:
+    def arms_on(self, space: Manifold) -> tuple[Arm, ...]:
         """Who may suggest points of this space."""
 
-    def choose(self, arms: list[Arm], runs: Runs) -> list[Arm]:
+    def choose(self, arms: tuple[Arm, ...], runs: Runs) -> list[Arm]:
         """Who does, in each run."""
         return [arms[0]] * len(runs.rngs)
 
@@ -120,20 +120,24 @@ class Bayesian(Strategy):
 
     def _suggest(self, space: Manifold, arm: Arm, runs: Runs) -> tuple[Tensor, list[Memory]]:
         """Fit the model of an arm, lay its section through the space, and search there."""
-        needed = arm.needs_model(runs.noisy)
-        fitted = self._fitted(space, arm.kind, runs) if needed else Fitted(None, self._rules(space, runs))
+        fitted = self._fitted(space, arm.kind, runs, arm.needs_model(runs.noisy))
         section = arm.section(space, fitted.surrogate, fitted.ranked(runs))
         x = search(section, fitted.rules, self.acquisition, OPTIMISERS[self.optimiser])
-        memories = enumerate(section.memories)
-        return x, [fitted.remembered(arm.kind, memory, run, runs.noisy) for run, memory in memories]
+        memories = section.memories or [Memory()] * len(runs.rngs)
+        return x, [fitted.remembered(arm, memory, run, runs.noisy) for run, memory in enumerate(memories)]
 
-    def _fitted(self, space: Manifold, kind: Kind, runs: Runs) -> Fitted:
-        """The model of a kind, and those of observed constraints."""
-        steep, criterion = self._steep(space, runs), CRITERIA[self.criterion]
-        outputs = self._outputs(steep, runs)
-        model = Model(self._kernel(space, kind), kind.nesting, outputs, self.priors, criterion)
+    def _fitted(self, space: Manifold, kind: Kind, runs: Runs, needed: bool = True) -> Fitted:
+        """The model of a kind, if it is needed, and those of observed constraints."""
+        on_space = kernel(self.kernel, space)
+        if not needed:
+            return Fitted(None, constraint_models(on_space, runs))
+        steep, outputs = self._steep(space, runs), OUTPUTS[self.outputs].fit
+        if steep is not None:
+            logarithmic = torch.tensor([[chosen] for chosen, _ in steep], device=runs.x.device)
+            outputs = partial(Either.fit, steep=logarithmic)
+        model = Model(self._kernel(space, kind), kind.nesting, outputs, self.priors, CRITERIA[self.criterion])
         surrogate, worth = self._fit(space, model, kind, runs)
-        return Fitted(surrogate, self._rules(space, runs), steep, worth)
+        return Fitted(surrogate, constraint_models(on_space, runs), steep, worth)
 
     def _fit(self, space: Manifold, model: Model, kind: Kind, runs: Runs) -> tuple[Surrogate, list[float] | None]:
         """A model fitted to each run from where its last fit ended, and what its basis, if it has one, is worth.
@@ -150,18 +154,8 @@ class Bayesian(Strategy):
         comparable = self.criterion == "likelihood"  # no other criterion compares models
         return nested, worth_of_basis(nested, full, kind.nesting.bases.dim).tolist() if comparable else None
 
-    def _rules(self, space: Manifold, runs: Runs) -> list[Surrogate]:
-        return constraint_models(kernel(self.kernel, space), runs)
-
     def _kernel(self, space: Manifold, kind: Kind) -> ManifoldKernel:
         return kernel(self.kernel, space if kind.nesting is None else kind.nesting.compared)
-
-    def _outputs(self, steep: list[tuple[bool, int]] | None, runs: Runs) -> Callable[[Tensor], Outputs]:
-        """How values are mapped to the model's units."""
-        if steep is None:
-            return (Standardise if self.outputs == "auto" else OUTPUTS[self.outputs]).fit
-        logarithmic = torch.tensor([[chosen] for chosen, _ in steep], device=runs.x.device)
-        return partial(Either.fit, steep=logarithmic)
 
     def _steep(self, space: Manifold, runs: Runs) -> list[tuple[bool, int]] | None:
         """Whether the values of each run are steep, decided anew when their number has doubled; None if not asked."""
@@ -188,7 +182,7 @@ class Bayesian(Strategy):
         return models | {rule_name(k): rule for k, rule in enumerate(rules)}
 
     def standings(self, space: Manifold, runs: Runs) -> list[Standing]:
-        return standings(self.arms_on(space), records(runs)[0])
+        return standings(self.arms_on(space), Record.each(runs)[0])
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -214,8 +208,8 @@ class GaBO(Bayesian):
     def samples(cls) -> list[Self]:
         return [cls(), cls.paper(), cls(kernel="gaussian", acquisition="ucb", outputs="bilog")]
 
-    def arms_on(self, space: Manifold) -> list[Arm]:
-        return [Full()]
+    def arms_on(self, space: Manifold) -> tuple[Arm, ...]:
+        return (Full(),)
 
 
 @dataclass(frozen=True, repr=False)
@@ -267,12 +261,12 @@ class HDGaBO(Bayesian):
     def samples(cls) -> list[Self]:
         return [cls(), cls(1), cls.paper(1), cls(1, ("random",), "in-turn", criterion="leave-one-out")]
 
-    def arms_on(self, space: Manifold) -> list[Arm]:
+    def arms_on(self, space: Manifold) -> tuple[Arm, ...]:
         return arms_on(space, self.latent_dim, self.arms, logarithmic=not self.exact, priors=self.priors)
 
-    def choose(self, arms: list[Arm], runs: Runs) -> list[Arm]:
-        rule = policy(self.choice)
-        return [rule.choose(arms, record, rng) for record, rng in zip(records(runs), runs.rngs, strict=True)]
+    def choose(self, arms: tuple[Arm, ...], runs: Runs) -> list[Arm]:
+        rule = cast(Policy, self.choice)  # see __post_init__
+        return [rule.choose(arms, record, rng) for record, rng in zip(Record.each(runs), runs.rngs, strict=True)]
 
 
 def _alike(arms: list[Arm], runs: Runs) -> list[list[int]]:

@@ -16,11 +16,11 @@ from nestbo.kernels import kernel
 from nestbo.manifolds import Euclidean, Manifold
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
+from nestbo.search.feasibility import constraint_models, rule_fits
+from nestbo.search.runs import Runs, refits, together
+from nestbo.search.sections import Section, search
 from nestbo.strategies.base import Strategy, check_choice
 from nestbo.strategies.coordinates import COORDINATES, Vectors, vectors
-from nestbo.strategies.feasibility import constraint_models, rule_fits
-from nestbo.strategies.runs import Runs, refits, together
-from nestbo.strategies.sections import Section, search
 from nestbo.surrogate import Data, Model, Surrogate, fit
 
 _MODEL = "model"  # in memories

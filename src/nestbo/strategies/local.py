@@ -14,7 +14,7 @@ from torch import Tensor
 from nestbo.kernels import kernel
 from nestbo.manifolds import Manifold
 from nestbo.memory import Fit
-from nestbo.strategies.runs import Runs, successes
+from nestbo.search.runs import Runs, successes
 from nestbo.surrogate import Model, Surrogate, fit, median_parameters
 
 _KERNEL = "gaussian"  # near a minimum most functions are smooth

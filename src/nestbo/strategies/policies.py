@@ -10,11 +10,10 @@ import numpy as np
 import torch
 
 from nestbo.errors import ArgumentError
-from nestbo.memory import Memory
+from nestbo.search.runs import Runs, successes
 from nestbo.specification import Specified
 from nestbo.strategies.arms import Arm, Embedded, Full
 from nestbo.strategies.base import Standing
-from nestbo.strategies.runs import Runs, successes
 
 
 @dataclass(frozen=True)
@@ -22,20 +21,25 @@ class Record:
     """How one run went so far, as a policy sees it.
 
     ``arms`` are the names of who suggested each evaluation, None for random and added points; ``values`` are as arms
-    are judged by; ``pending`` counts suggestions under way; ``worth`` is that of each nested model when last compared
-    with the full one; ``constrained`` says that constraints are told with the values.
+    are judged by; ``turn`` is the number of the next suggestion; ``worth`` is that of each nested model when last
+    compared with the full one; ``constrained`` says that constraints are told with the values.
     """
 
     arms: Sequence[str | None]
     values: Sequence[float]
-    pending: int = 0
+    turn: int
     worth: Mapping[str, float] = field(default_factory=dict)
     constrained: bool = False
 
-    @property
-    def turn(self) -> int:
-        """The number of the next suggestion."""
-        return len(self.arms) + self.pending
+    @classmethod
+    def each(cls, runs: Runs) -> list[Record]:
+        """One for each run."""
+        constrained, turn = runs.constraints is not None, runs.y.shape[1] + runs.pending.shape[1]
+        found = []
+        for memories, values in zip(runs.memories, runs.scores, strict=True):
+            worth = {name: worth for memory in memories for name, worth in memory.worth.items()}
+            found.append(cls([memory.arm for memory in memories], values, turn, worth, constrained))
+        return found
 
     def counts(self, arm: Arm, decay: float) -> tuple[float, float]:
         """Successes and failures of an arm, the older ones counting less by a factor at each new one."""
@@ -44,20 +48,6 @@ class Record:
             if name == arm.name:
                 good, bad = decay * good + success, decay * bad + (not success)
         return good, bad
-
-
-def records(runs: Runs) -> list[Record]:
-    """One for each run."""
-    pending, constrained = runs.pending.shape[1], runs.constraints is not None
-    return [
-        Record([memory.arm for memory in memories], values, pending, _worth(memories), constrained)
-        for memories, values in zip(runs.memories, runs.scores, strict=True)
-    ]
-
-
-def _worth(memories: Sequence[Memory]) -> dict[str, float]:
-    """What each nested model was worth when it was last compared."""
-    return {name: worth for memory in memories for name, worth in memory.worth.items()}
 
 
 class Policy(Specified, ABC):
@@ -118,47 +108,24 @@ class Balanced(Policy):
     often: int = 2
 
     def choose(self, arms: Sequence[Arm], record: Record, rng: torch.Generator) -> Arm:
-        by_success, scouts = Success(self.decay), _scouts(arms, record)
+        embedded = any(isinstance(arm, Embedded) for arm in arms)
+        learned = any(arm.kind.nesting is not None and not arm.scout for arm in arms)
+        full_scouts = learned and not embedded and not record.constrained
+        scouts = [arm for arm in arms if arm.scout or (full_scouts and isinstance(arm, Full))]
         others = [arm for arm in arms if arm not in scouts]
+        by_success = Success(self.decay)
         if not scouts or not others:
             return by_success.choose(arms, record, rng)
-        if self._scout_is_next(scouts, others, record):
-            return self._next_scout(scouts, others, record)
-        return by_success.choose(others, record, rng)
 
-    def _scout_is_next(self, scouts: list[Arm], others: list[Arm], record: Record) -> bool:
-        rarely = record.turn % self._period(scouts, others, record) == 1
-        if _full_leads(scouts, others, record):
-            return not rarely
-        standing_still = not _embedded(scouts) and stalled(record.values, self.window, self.hardly)
-        return not rarely if standing_still else rarely
-
-    def _next_scout(self, scouts: list[Arm], others: list[Arm], record: Record) -> Arm:
-        if _full_leads(scouts, others, record):
-            return next(arm for arm in scouts if isinstance(arm, Full))
-        return scouts[record.turn // self._period(scouts, others, record) % len(scouts)]
-
-    def _period(self, scouts: list[Arm], others: list[Arm], record: Record) -> int:
-        """In how many turns there is an unusual one."""
-        chances = [chance(*record.counts(arm, self.decay)) for arm in others]
-        return self.often if _embedded(scouts) and max(chances) < self.luck else self.seldom
-
-
-def _scouts(arms: Sequence[Arm], record: Record) -> list[Arm]:
-    scouts = [arm for arm in arms if arm.scout]
-    learned = any(arm.kind.nesting is not None and not arm.scout for arm in arms)
-    full_scouts = learned and not _embedded(scouts) and not record.constrained
-    return [arm for arm in arms if arm in scouts or (full_scouts and isinstance(arm, Full))]
-
-
-def _embedded(arms: Sequence[Arm]) -> bool:
-    return any(isinstance(arm, Embedded) for arm in arms)
-
-
-def _full_leads(scouts: Sequence[Arm], others: Sequence[Arm], record: Record) -> bool:
-    """Whether the full model is a scout, and every other model was worth less when it was last compared with it."""
-    worth = [record.worth.get(arm.kind.name) for arm in others]
-    return any(isinstance(arm, Full) for arm in scouts) and all(found is not None and found < 0 for found in worth)
+        luck = max(chance(*record.counts(arm, self.decay)) for arm in others)
+        period = self.often if embedded and luck < self.luck else self.seldom
+        rare = record.turn % period == 1
+        worth = [record.worth.get(arm.kind.name) for arm in others]
+        if full_scouts and all(found is not None and found < 0 for found in worth):
+            return by_success.choose(others, record, rng) if rare else scouts[0]
+        still = not embedded and stalled(record.values, self.window, self.hardly)
+        scout_is_next = rare != still
+        return scouts[record.turn // period % len(scouts)] if scout_is_next else by_success.choose(others, record, rng)
 
 
 def stalled(y: Sequence[float], window: int = Balanced.window, hardly: float = Balanced.hardly) -> bool:

@@ -13,8 +13,8 @@ from nestbo.constraints import Constraints
 from nestbo.history import History
 from nestbo.manifolds import Manifold
 from nestbo.memory import Memory
+from nestbo.search.runs import Runs
 from nestbo.strategies.base import Strategy, Suggestion
-from nestbo.strategies.runs import Runs
 
 
 @dataclass(frozen=True, repr=False)

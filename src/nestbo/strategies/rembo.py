@@ -12,9 +12,9 @@ from torch import Tensor
 from nestbo.manifolds import Box, Manifold
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
+from nestbo.search.runs import Runs
 from nestbo.strategies.coordinates import Vectors, vectors
 from nestbo.strategies.in_coordinates import InCoordinates, Reduction
-from nestbo.strategies.runs import Runs
 
 _FEWEST = 2  # evaluations that make a model
 
@@ -24,7 +24,8 @@ class REMBO(InCoordinates):
     """Search a random subspace: x = A y, projected to the space, with A Gaussian and |y_i| ≤ √d (Wang et al. 2013).
 
     ``latent_dim`` is d. Since a subspace may miss the optimum, several ``embeddings`` take turns, each with a model of
-    its own evaluations; they are drawn once, as memories keep their seeds: the names of frames. The first two points of each are random.
+    its own evaluations; they are drawn once, as memories keep their seeds as ``frame``. The first two points of each
+    are random.
 
     The model sees A⁺x, which is y where the projection had nothing to do. Where it had, several y give the same x (all
     of a ray, on the sphere), and are then one input.

@@ -12,9 +12,9 @@ from nestbo.errors import ArgumentError
 from nestbo.linalg import inverse_sqrtm, orthonormal
 from nestbo.manifolds import Box
 from nestbo.manifolds.base import check_size
+from nestbo.search.runs import Runs
 from nestbo.strategies.coordinates import Vectors
 from nestbo.strategies.in_coordinates import InCoordinates, Reduction
-from nestbo.strategies.runs import Runs
 
 DOMAINS = ("subspace", "space")
 _SLICES = 10

@@ -82,6 +82,11 @@ class Surrogate:
             (gradient,) = torch.autograd.grad(mean.sum(), leaf)
         return self.mapping.ambient.to_tangent(x, gradient)
 
+    def seen(self, x: Tensor) -> Tensor | None:
+        """Points (*runs, m, *point) of the ambient space, flat, as the model sees them; None if there are none."""
+        axes = len(self.mapping.latent.point_shape)
+        return self.mapping.project(x).flatten(-axes) if x.shape[self.gp.z.ndim - 1] else None
+
     @property
     def latent_points(self) -> Tensor:
         """The evaluated points as the model sees them, (*runs, n, *point)."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -11,8 +11,8 @@ from torch import Tensor
 from nestbo.acquisition import Optimiser, candidates, constrained, improvement, maximise, scattered
 from nestbo.manifolds import Manifold
 from nestbo.memory import Memory
-from nestbo.strategies.feasibility import limits, log_chance
-from nestbo.strategies.runs import Runs
+from nestbo.search.feasibility import limits, log_chance
+from nestbo.search.runs import Runs
 from nestbo.surrogate import Surrogate
 
 Map = Callable[[Tensor], Tensor]
@@ -64,7 +64,7 @@ class Section:
     told         the evaluations of that model; their values rank the starts
     pending      points under evaluation, flat, as the model sees them (runs, m, size); None if there are none
     ball         the part of the domain that is searched; None for all of it
-    memories     what the section wants remembered, one for each run
+    memories     what the section wants remembered, one for each run; empty for nothing
     ============ =====================================================================================================
     """
 
@@ -76,7 +76,7 @@ class Section:
     told: Runs
     pending: Tensor | None
     ball: Ball | None = None
-    memories: list[Memory] = field(default_factory=list)
+    memories: Sequence[Memory] = ()
 
 
 def search(section: Section, rules: list[Surrogate], acquisition: str, optimiser: Optimiser) -> Tensor:

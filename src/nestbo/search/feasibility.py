@@ -12,7 +12,7 @@ from nestbo.constraints import Constraints
 from nestbo.kernels import ManifoldKernel
 from nestbo.manifolds import Manifold
 from nestbo.memory import Fit
-from nestbo.strategies.runs import Runs, refits, together
+from nestbo.search.runs import Runs, refits, together
 from nestbo.surrogate import Data, Model, Surrogate, fit
 
 Reach = Callable[[Tensor], Tensor]  # from points (…, runs, 1, *point) of the domain of a search to points of the space

@@ -1,0 +1,7 @@
+"""The floor on which methods stand: their data, what they search, and the one search that serves them all."""
+
+from nestbo.search.feasibility import constraint_models, rule_fits, rule_name
+from nestbo.search.runs import Runs
+from nestbo.search.sections import Ball, Section, same, search
+
+__all__ = ["Ball", "Runs", "Section", "constraint_models", "rule_fits", "rule_name", "same", "search"]
