@@ -10,23 +10,24 @@ from torch.testing import assert_close
 import nestbo as nb
 from nestbo import SPD, ArgumentError, Box, Sphere
 from nestbo.linalg import random_frames
+from nestbo.memory import Memory
 from nestbo.optimise import lbfgs
 from nestbo.optimise.slsqp import slsqp
 from nestbo.strategies import REMBO, SIRBO, DropoutBO, EuclideanBO, Runs, strategy
-from nestbo.strategies.coordinates import chart
+from nestbo.strategies.coordinates import vectors
 from nestbo.strategies.dropout import filled, taken
+from nestbo.strategies.in_coordinates import fit_vectors, unit_of
 from nestbo.strategies.rembo import embedding
-from nestbo.strategies.sections import fit, spread
 from nestbo.strategies.sir import directions
 
 BOUNDED = SPD(4, eigenvalues=(1e-3, 5.0))
-CHARTS = [
-    chart(Sphere(5)),
-    chart(Box([0, -3], [1, 5])),
-    chart(BOUNDED),
-    chart(BOUNDED, "cholesky"),
-    chart(SPD(3)),
-    chart(SPD(3), "cholesky"),
+COORDINATES = [
+    vectors(Sphere(5)),
+    vectors(Box([0, -3], [1, 5])),
+    vectors(BOUNDED),
+    vectors(BOUNDED, "cholesky"),
+    vectors(SPD(3)),
+    vectors(SPD(3), "cholesky"),
 ]
 SMALL = SPD(3, eigenvalues=(0.1, 2.0))
 METHODS = [EuclideanBO(), DropoutBO(2), SIRBO(2), SIRBO(2, "space"), REMBO(2)]
@@ -36,38 +37,38 @@ def seeded(seed):
     return torch.Generator().manual_seed(seed)
 
 
-def runs_on(space, x, objective, notes=None):
+def runs_on(space, x, objective, memories=None):
     y = objective(x)
-    notes = notes or [[{} for _ in run] for run in x]
-    return Runs(x, y, x[:, :0], [seeded(k) for k in range(len(x))], notes)
+    memories = memories or [[Memory() for _ in run] for run in x]
+    return Runs(x, y, x[:, :0], [seeded(k) for k in range(len(x))], memories)
 
 
 class TestCoordinates:
-    @pytest.mark.parametrize("on", CHARTS, ids=repr)
+    @pytest.mark.parametrize("on", COORDINATES, ids=repr)
     def test_round_trip(self, on, rng):
         x = on.space.random(3, 20, rng=rng)
         v = on.coordinates(x)
         assert v.shape == (3, 20, on.size)
         assert_close(on.point(v), x, atol=1e-12, rtol=1e-12)
 
-    @pytest.mark.parametrize("on", [on for on in CHARTS if on.space != SPD(3)], ids=repr)
+    @pytest.mark.parametrize("on", [on for on in COORDINATES if on.space != SPD(3)], ids=repr)
     def test_points_lie_within_half_and_radius(self, on, rng):
         v = on.coordinates(on.space.random(1000, rng=rng))
         assert (v.abs() <= v.new_tensor(on.half) + 1e-9).all()
         assert (v.norm(dim=-1) <= on.radius + 1e-9).all()
 
-    @pytest.mark.parametrize("on", CHARTS, ids=repr)
+    @pytest.mark.parametrize("on", COORDINATES, ids=repr)
     def test_every_vector_gives_a_point(self, on, rng):
         v = 3 * torch.randn(100, on.size, generator=rng, dtype=torch.float64)
         on.space.check(on.point(torch.cat([v, torch.zeros_like(v[:1])])), 1e-9)
 
     def test_entries_measure_frobenius_distances_of_matrices(self, rng):
-        on, (x, y) = chart(BOUNDED), BOUNDED.random(2, 10, rng=rng)
+        on, (x, y) = vectors(BOUNDED), BOUNDED.random(2, 10, rng=rng)
         wanted = torch.linalg.matrix_norm(x - y) / ((5.0 - 1e-3) / 2)
         assert_close((on.coordinates(x) - on.coordinates(y)).norm(dim=-1), wanted)
 
     def test_cholesky_coordinates_are_the_factor(self, rng):
-        on, x = chart(BOUNDED, "cholesky"), BOUNDED.random(10, rng=rng)
+        on, x = vectors(BOUNDED, "cholesky"), BOUNDED.random(10, rng=rng)
         origin = on.coordinates(torch.eye(4, dtype=torch.float64))
         factor = torch.linalg.cholesky(x) - torch.eye(4, dtype=torch.float64)
         rows, columns = torch.tril_indices(4, 4)
@@ -75,7 +76,7 @@ class TestCoordinates:
         assert_close(on.coordinates(x) - origin, wanted, atol=1e-10, rtol=1e-10)
 
     def test_projection_clips_eigenvalues(self):
-        on, eye = chart(BOUNDED), torch.eye(4, dtype=torch.float64)
+        on, eye = vectors(BOUNDED), torch.eye(4, dtype=torch.float64)
         x = torch.diag(torch.tensor([9.0, -2.0, 1.0, 3.0], dtype=torch.float64))
         rows, columns = torch.tril_indices(4, 4)
         v = ((x - (5.0 + 1e-3) / 2 * eye) / ((5.0 - 1e-3) / 2))[rows, columns]
@@ -94,17 +95,17 @@ class TestCoordinates:
 class TestModel:
     def test_the_kernel_is_that_of_matrix_entries(self, rng):
         """The correlation that the model gives two matrices is a Gaussian of their Frobenius distance."""
-        on, x = chart(SMALL), SMALL.random(2, 9, rng=rng)
+        on, x = vectors(SMALL), SMALL.random(2, 9, rng=rng)
         runs = runs_on(SMALL, x, lambda x: x.diagonal(dim1=-2, dim2=-1).sum(-1))
         v = on.coordinates(x)
-        gp = fit(v / spread(v), runs).gp
+        gp = fit_vectors(v / unit_of(v), runs).gp
         squares = torch.cdist(x.flatten(-2), x.flatten(-2)) ** 2
-        length = gp.lengthscale[..., None] * spread(v) * (2.0 - 0.1) / 2
+        length = gp.lengthscale[..., None] * unit_of(v) * (2.0 - 0.1) / 2
         found = gp.kernel.correlation(gp.x, gp.x, gp.lengthscale)
         assert_close(found, torch.exp(-squares / (2 * length**2)))
 
     def test_equal_inputs_have_a_unit_all_the_same(self):
-        assert_close(spread(torch.full((2, 5, 3), 0.7)), torch.ones(2, 1, 1))
+        assert_close(unit_of(torch.full((2, 5, 3), 0.7)), torch.ones(2, 1, 1))
 
 
 class TestDropout:
@@ -120,14 +121,14 @@ class TestDropout:
     def test_copy_takes_the_others_from_the_best_and_random_does_not(self, rng):
         space = Sphere(9)
         runs = runs_on(space, space.random(3, 7, rng=rng), lambda x: x[..., 0])
-        copied = DropoutBO(2, 0.0).others(chart(space), runs)
+        copied = DropoutBO(2, 0.0).others(vectors(space), runs)
         assert torch.equal(copied, runs.best)
-        assert not (DropoutBO(2, 1.0).others(chart(space), runs) == runs.best).any()
+        assert not (DropoutBO(2, 1.0).others(vectors(space), runs) == runs.best).any()
 
     def test_mix_is_the_probability_of_random(self, rng):
         space = Sphere(2)
         runs = runs_on(space, space.random(1, 3, rng=rng).expand(400, 3, 3), lambda x: x[..., 0])
-        kept = (DropoutBO(2, 0.1).others(chart(space), runs) == runs.best).all(-1).double().mean()
+        kept = (DropoutBO(2, 0.1).others(vectors(space), runs) == runs.best).all(-1).double().mean()
         assert 0.84 < kept < 0.96
 
     def test_on_a_box_all_but_d_coordinates_of_a_suggestion_are_the_best_ones(self, rng):
@@ -183,7 +184,7 @@ class TestREMBO:
 
     def test_embeddings_are_drawn_once_and_take_turns(self):
         study = nb.Study(Sphere(6), REMBO(2, 3), seed=0).run(lambda x: float(x[0]), 11, progress=False)
-        seeds = [trial.notes["embedding"] for trial in study.history]
+        seeds = [trial.memory.frame for trial in study.history]
         assert len(set(seeds)) == 3
         assert seeds[3:6] == seeds[6:9]
         assert len(set(seeds[3:6])) == 3
@@ -191,16 +192,16 @@ class TestREMBO:
     def test_points_lie_in_their_embedding(self):
         study = nb.Study(Sphere(6), REMBO(2, 2), seed=0).run(lambda x: float(x[0]), 9, progress=False)
         for trial in study.history:
-            a = embedding(7, 2, trial.notes["embedding"])
+            a = embedding(7, 2, trial.memory.frame)
             assert_close(a @ torch.linalg.pinv(a) @ trial.x, trial.x)
 
     def test_points_asked_at_once_agree_on_their_embeddings_later(self):
         study = nb.Study(Sphere(4), REMBO(2, 2), seed=0)
         for trial in study.ask(6):
             study.tell(trial, float(trial.x[0]))
-        first = list(dict.fromkeys(trial.notes["embedding"] for trial in study.history))[:2]
+        first = list(dict.fromkeys(trial.memory.frame for trial in study.history))[:2]
         study.run(lambda x: float(x[0]), 4, progress=False)
-        assert {trial.notes["embedding"] for trial in study.history[6:]} == set(first)
+        assert {trial.memory.frame for trial in study.history[6:]} == set(first)
 
     def test_a_batch_is_its_single_runs(self, rng):
         """Also where runs differ in which evaluations were made in the embedding whose turn it is."""
@@ -208,19 +209,19 @@ class TestREMBO:
         seeds = [[7] * 6, [8] * 6, [7, 7, 0, 0, 7, 7]]
         x = torch.stack(
             [
-                chart(SMALL).point(
+                vectors(SMALL).point(
                     torch.stack([embedding(6, 2, s) @ torch.rand(2, generator=rng).double() for s in run])
                 )
                 for run in seeds
             ]
         )
-        notes = [[{"embedding": s} if s else {} for s in run] for run in seeds]
-        whole = runs_on(SMALL, x, lambda x: x[..., 0, 0], notes)
-        together, noted = method.propose(SMALL, whole)
-        assert [note["embedding"] for note in noted] == [7, 8, 7]
-        assert all("model" in note for note in noted)
+        memories = [[Memory(frame=s or None) for s in run] for run in seeds]
+        whole = runs_on(SMALL, x, lambda x: x[..., 0, 0], memories)
+        together, found = method.propose(SMALL, whole)
+        assert [memory.frame for memory in found] == [7, 8, 7]
+        assert all("model" in memory.fits for memory in found)
         for k in range(3):
-            alone = Runs(x[k : k + 1], whole.y[k : k + 1], x[k : k + 1, :0], [seeded(k)], [notes[k]])
+            alone = Runs(x[k : k + 1], whole.y[k : k + 1], x[k : k + 1, :0], [seeded(k)], [memories[k]])
             assert_close(method.propose(SMALL, alone)[0][0], together[k], atol=5e-3, rtol=0)
 
 

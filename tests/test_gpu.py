@@ -6,9 +6,10 @@ import torch
 from nestbo import SPD, GaBO, HDGaBO, Sphere, linalg, problem
 from nestbo.experiment import Trials, run
 from nestbo.kernels import kernel
+from nestbo.memory import Fit, Memory
 from nestbo.optimise import lbfgs
 from nestbo.strategies import Runs
-from nestbo.surrogate import fit_surrogate
+from nestbo.surrogate import Model, fit
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 SPACES = [Sphere(8), SPD(4, eigenvalues=(0.1, 5.0))]
@@ -18,7 +19,7 @@ def runs_on(device, space, objective):
     x = torch.stack([space.random(9, rng=torch.Generator().manual_seed(s)) for s in range(3)])
     rngs = [torch.Generator(device=device).manual_seed(s) for s in range(3)]
     y = objective(x)
-    return Runs(x.to(device), y.to(device), x[:, :0].to(device), rngs, [[{}] * 9 for _ in range(3)])
+    return Runs(x.to(device), y.to(device), x[:, :0].to(device), rngs, [[Memory()] * 9 for _ in range(3)])
 
 
 @pytest.mark.parametrize("method", [GaBO(), HDGaBO(2), HDGaBO.paper(2)], ids=repr)
@@ -26,10 +27,10 @@ def runs_on(device, space, objective):
 def test_suggestions_are_made_where_the_data_are(space, method):
     """Random numbers differ from those of a CPU, so that points differ; they are as valid."""
     hidden = problem("rosenbrock", space, latent_dim=2, seed=0)
-    x, notes = method.propose(space, runs_on("cuda", space, hidden.objective))
+    x, memories = method.propose(space, runs_on("cuda", space, hidden.objective))
     assert x.device.type == "cuda"
     space.check(x, 1e-9)
-    assert len(notes) == 3
+    assert len(memories) == 3
 
 
 def test_an_experiment_runs_there(tmp_path):
@@ -81,6 +82,6 @@ def test_fits_agree_with_those_of_a_cpu(space):
     losses = []
     for device in ("cpu", "cuda"):
         runs = runs_on(device, space, hidden.objective)
-        previous = torch.tensor([[0.0, -5.0]] * 3, dtype=torch.float64)
-        losses.append(fit_surrogate(on, runs.x, runs.y, runs.rngs, previous=previous).loss.cpu())
+        previous = [Fit((0.0, -5.0), 9)] * 3
+        losses.append(fit(Model(on), runs.data, previous).loss.cpu())
     torch.testing.assert_close(*losses, rtol=0, atol=1e-6)

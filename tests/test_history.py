@@ -7,6 +7,9 @@ import pytest
 import torch
 
 from nestbo import History, Sphere, Trial
+from nestbo.history import Told
+from nestbo.memory import Fit, Memory
+from nestbo.search.runs import latest
 from nestbo.strategies import Runs
 
 
@@ -14,13 +17,14 @@ def vector(*entries):
     return torch.tensor(entries, dtype=torch.float64)
 
 
+FIRST, SECOND = Fit((1.0,), 2), Fit((2.0,), 4)
 HISTORY = History(
     (
-        Trial(0, vector(1, 0), 3.0, "told"),
-        Trial(1, vector(0, 1), None, "failed"),
-        Trial(2, vector(-1, 0), -2.0, "told", {"parameters": [1.0]}),
+        Trial(0, vector(1, 0)).with_value(3.0),
+        Trial(1, vector(0, 1)).with_failure(),
+        Trial(2, vector(-1, 0), memory=Memory("full", fits={"full": FIRST})).with_value(-2.0),
         Trial(3, vector(0, -1)),
-        Trial(4, vector(1, 0), 7.0, "told"),
+        Trial(4, vector(1, 0)).with_value(7.0),
     )
 )
 
@@ -52,7 +56,7 @@ class TestHistory:
 
     def test_values_are_kept_to_the_last_bit(self):
         value = 0.1 + 1e-17 + math.pi * 1e-9
-        assert History((Trial(0, vector(1, 0), value, "told"),)).values.item() == value
+        assert History((Trial(0, vector(1, 0)).with_value(value),)).values.item() == value
 
     def test_points_are_stacked(self):
         assert HISTORY.points.shape == (5, 2)
@@ -68,7 +72,11 @@ class TestHistory:
         with pytest.raises(dataclasses.FrozenInstanceError):
             HISTORY.trials = ()
         with pytest.raises(dataclasses.FrozenInstanceError):
-            HISTORY[0].value = 1.0
+            HISTORY[0].told = Told()
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            HISTORY[0].told.values = (1.0,)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            HISTORY[0].memory.arm = "full"
 
     def test_an_empty_one_is_false(self):
         assert not History()
@@ -84,23 +92,46 @@ class TestRuns:
         torch.testing.assert_close(runs.y, vector(3, 7, -2, 7).unsqueeze(0))
         assert torch.equal(runs.pending, vector(0, -1).reshape(1, 1, 2))
         assert runs.rngs == [rng]
-        assert runs.notes == [[{}, {}, {"parameters": [1.0]}, {}]]
+        assert runs.memories == [[trial.memory for trial in HISTORY.finished]]
+        assert runs.memories[0][2] == Memory("full", fits={"full": FIRST})
+        assert runs.asked == [[Memory()]]
 
     def test_an_empty_history(self, rng):
         runs = Runs.of(self.space, History(), rng)
         assert runs.x.shape == runs.pending.shape == (1, 0, 2)
         assert runs.y.shape == (1, 0)
-        assert runs.notes == [[]]
+        assert runs.memories == runs.asked == runs.indices == [[]]
 
-    def test_what_was_noted_last_is_that_of_finished_trials(self, rng):
-        asked = HISTORY.add(Trial(5, vector(0, 1), notes={"parameters": [2.0]}))
+    def test_trials_are_found_again_by_their_index(self, rng):
+        """Places are those among finished trials: trial 3 is pending."""
+        runs = Runs.of(self.space, HISTORY, rng)
+        assert runs.indices == [[0, 1, 2, 4]]
+        assert [runs.index(0, place) for place in range(4)] == [0, 1, 2, 4]
+        assert [runs.only([1, 3]).index(0, place) for place in range(2)] == [1, 4]
+        assert dataclasses.replace(runs, indices=[]).index(0, 3) == 3
+
+    def test_facts_are_those_of_finished_trials(self, rng):
+        runs = Runs.of(self.space, HISTORY, rng)
+        assert runs.failed.tolist() == [[False, True, False, False]]
+        assert runs.feasible is runs.violation is runs.constraints is None
+        outside = HISTORY.add(Trial(5, vector(0, 1)).with_value(1.0, violation=0.25))
+        runs = Runs.of(self.space, outside, rng)
+        assert runs.feasible.tolist() == [[True, True, True, True, False]]
+        assert runs.violation.tolist() == [[0.0, 0.0, 0.0, 0.0, 0.25]]
+        assert Runs.of(self.space, HISTORY[2:], rng).failed is None
+
+    def test_what_was_remembered_last_is_that_of_finished_trials(self, rng):
+        asked = HISTORY.add(Trial(5, vector(0, 1), memory=Memory("full", fits={"full": SECOND})))
         runs = Runs.of(self.space, asked, rng)
-        assert runs.noted("parameters") == [[1.0]]
-        assert runs.noted("basis") is None
+        fits = lambda memories: latest(memories, lambda memory: memory.fits.get("full"))
+        assert fits(runs.memories[0]) == FIRST
+        assert fits(runs.asked[0]) == SECOND
+        assert latest(runs.memories[0], lambda memory: memory.fits.get("nested:2")) is None
 
     def test_one_more_point_pending(self, rng):
         runs = Runs.of(self.space, HISTORY, rng)
-        more = runs.with_pending(vector(1, 0).unsqueeze(0), [{"arm": "full"}])
+        more = runs.with_pending(vector(1, 0).unsqueeze(0), [Memory("full")])
         assert more.pending.shape == (1, 2, 2)
-        assert more.asked == [[{}, {"arm": "full"}]]
+        assert more.asked == [[Memory(), Memory("full")]]
         assert runs.pending.shape == (1, 1, 2)
+        assert runs.asked == [[Memory()]]

@@ -3,17 +3,18 @@
 import json
 import math
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 import scipy.optimize
 import torch
 
-import nestbo.surrogate.fit
 from nestbo import SPD, Product, Sphere
 from nestbo.kernels import kernel
+from nestbo.memory import Fit, Memory
 from nestbo.nested import NestedSphere, Nesting
 from nestbo.outputs import Standardise
-from nestbo.surrogate import CRITERIA, GP, fit_nested, fit_surrogate, leave_one_out, steepness, worth_of_basis
+from nestbo.surrogate import CRITERIA, GP, Data, Effort, Model, fit, leave_one_out, steepness, worth_of_basis
 
 SPHERES = Nesting(Sphere(4), Sphere(1))
 MATRICES = Nesting(SPD(3), SPD(1))
@@ -53,17 +54,34 @@ def medians(nesting, noise=1e-4):
     return torch.cat([on(nesting).median_lengthscale.log(), torch.tensor([math.log(noise)], dtype=torch.float64)])
 
 
-def noted(surrogate, run=0):
-    """The basis and the parameters in the notes of a run."""
-    note = surrogate.notes[run]
-    return tuple(torch.tensor(note[name], dtype=torch.float64) for name in ("basis", "parameters"))
+def fit_nested(nesting, x, y, previous=None, effort=Effort.FEW_STEPS, guess=None, noise=None, rngs=None, **options):
+    """One generator for each run."""
+    data = Data(x, y, rngs or generators(len(x)), noise)
+    return fit(Model(on(nesting), nesting, **options), data, previous, effort, guess=guess)
+
+
+def fit_at(basis, parameters):
+    """A fit with this basis and these parameters."""
+    return Fit(tuple(parameters.tolist()), 0, tuple(basis.flatten().tolist()))
+
+
+def fitted(nesting, found):
+    """The basis and the parameters of a fit."""
+    basis, parameters = (torch.tensor(part, dtype=torch.float64) for part in (found.basis, found.parameters))
+    return basis.reshape(nesting.bases.point_shape), parameters
+
+
+def through_json(*fits):
+    """Fits as they come back from a file."""
+    written = json.dumps([Memory(fits={"nested": each}).json for each in fits], allow_nan=False)
+    return tuple(Memory.of(each).fits["nested"] for each in json.loads(written))
 
 
 class TestPrediction:
     @nestings
     def test_it_is_that_at_the_projection(self, nesting, rng):
         _, x, y = hidden(nesting, 12, rng)
-        surrogate = fit_nested(nesting, on(nesting), x, y, generators(1))
+        surrogate = fit_nested(nesting, x, y)
         test = nesting.ambient.random(5, 1, 3, rng=rng)
         z = surrogate.mapping.project(test)
         mean, variance = surrogate.gp.moments(z)
@@ -77,7 +95,7 @@ class TestPrediction:
     def test_it_is_good_with_the_right_subspace_and_not_without(self, rng):
         """Of the same process on a random one."""
         truth, x, y = hidden(SPHERES, 60, rng)
-        surrogate = fit_nested(SPHERES, on(SPHERES), x, y, generators(1), guess=truth)
+        surrogate = fit_nested(SPHERES, x, y, guess=truth)
         other = NestedSphere.random(Sphere(4), Sphere(1), rng)
         astray = GP(
             on(SPHERES),
@@ -169,20 +187,20 @@ class TestFit:
     def test_it_is_no_worse_than_its_starts(self, nesting, criterion, rng):
         truth, x, y = hidden(nesting, 10, rng)
         options = {"criterion": criterion}
-        guessed = fit_nested(nesting, on(nesting), x, y, generators(1), guess=truth, **options)
+        guessed = fit_nested(nesting, x, y, guess=truth, **options)
         at = lambda basis, parameters: loss_at(nesting, criterion, basis, parameters, x[0], y[0]).item()
         assert guessed.loss.item() <= at(truth[0], medians(nesting)) + 1e-9
-        assert at(*noted(guessed)) <= guessed.loss.item() + 1e-6
-        previous = [{"basis": nesting.bases.random(rng=rng).tolist(), "parameters": medians(nesting, 1e-3).tolist()}]
-        start = at(*(torch.tensor(previous[0][name], dtype=torch.float64) for name in ("basis", "parameters")))
-        for fresh in (False, True):
-            fit = fit_nested(nesting, on(nesting), x, y, generators(1), previous=previous, fresh=fresh, **options)
-            assert fit.loss.item() < start
+        assert at(*fitted(nesting, guessed.fits[0])) <= guessed.loss.item() + 1e-6
+        previous = [fit_at(nesting.bases.random(rng=rng), medians(nesting, 1e-3))]
+        start = at(*fitted(nesting, previous[0]))
+        for effort in (Effort.FEW_STEPS, Effort.ANEW):
+            surrogate = fit_nested(nesting, x, y, previous, effort, **options)
+            assert surrogate.loss.item() < start
 
     def test_a_subspace_is_found_from_random_starts(self, rng):
         """Of a function of one number."""
         truth, x, y = hidden(MATRICES, 60, rng, runs=3)
-        surrogate = fit_nested(MATRICES, on(MATRICES), x, y, generators(3))
+        surrogate = fit_nested(MATRICES, x, y)
         assert (MATRICES.bases.dist(surrogate.mapping.basis, truth) < 0.01).all()
 
     @criteria
@@ -190,7 +208,7 @@ class TestFit:
     def test_a_subspace_is_found_from_a_guess_nearby(self, nesting, criterion, rng):
         truth, x, y = hidden(nesting, 60, rng, runs=2)
         guess = nesting.bases.exp(truth, 0.1 * nesting.bases.random_tangent(truth, rng))
-        surrogate = fit_nested(nesting, on(nesting), x, y, generators(2), criterion=criterion, guess=guess)
+        surrogate = fit_nested(nesting, x, y, criterion=criterion, guess=guess)
         assert (nesting.bases.dist(surrogate.mapping.basis, truth) < 0.01).all()
 
     def test_a_basis_is_worth_its_parameters_where_something_is_nested_and_only_there(self, rng):
@@ -199,14 +217,14 @@ class TestFit:
         whole = (2 * e).sin().sum(-1) + e.square().sum(-1)
         for y, worthwhile in ((nested, True), (whole, False)):
             fits = (
-                fit_nested(MATRICES, on(MATRICES), x, y, generators(3)),
-                fit_surrogate(kernel("matern52", SPD(3)), x, y, generators(3)),
+                fit_nested(MATRICES, x, y),
+                fit(Model(kernel("matern52", SPD(3))), Data(x, y, generators(3))),
             )
             assert ((worth_of_basis(*fits, MATRICES.bases.dim) > 0) == worthwhile).all()
 
     def test_the_worth_of_a_basis_is_a_number_where_a_fit_has_failed(self, rng):
         _, x, y = hidden(MATRICES, 20, rng)
-        good = fit_nested(MATRICES, on(MATRICES), x, y, generators(1))
+        good = fit_nested(MATRICES, x, y)
         bad = replace(good, loss=torch.full_like(good.loss, math.inf))
         assert worth_of_basis(good, good, 2).tolist() == pytest.approx([-math.log(20)])
         assert [worth_of_basis(*pair, 2).item() for pair in ((good, bad), (bad, good), (bad, bad))] == [1e9, -1e9, 0]
@@ -214,21 +232,20 @@ class TestFit:
     def test_few_data_do_not_tell_what_a_basis_is_worth(self, rng):
         for n, size in ((1, 2), (4, 2), (16, 8), (20, 14)):  # 14 parameters cost 21 nats
             _, x, y = hidden(MATRICES, n, rng)
-            fit = fit_nested(MATRICES, on(MATRICES), x, y, generators(1))
-            assert worth_of_basis(fit, replace(fit, loss=fit.loss + 9), size).tolist() == [0]
+            found = fit_nested(MATRICES, x, y)
+            assert worth_of_basis(found, replace(found, loss=found.loss + 9), size).tolist() == [0]
 
     def test_active_directions_of_the_full_model_are_a_guess(self, rng):
         """They are nearer than chance, and a fit that begins there ends with the subspace, though not at once."""
         truth, x, y = hidden(SPHERES, 60, rng)
-        full = fit_surrogate(kernel("matern52", Sphere(4)), x, y, generators(1))
+        full = fit(Model(kernel("matern52", Sphere(4))), Data(x, y, generators(1)))
         leaf = x.clone().requires_grad_()
         (gradient,) = torch.autograd.grad(full.gp.moments(leaf)[0].sum(), leaf)
-        guess, notes = SPHERES.active(Sphere(4).to_tangent(x, gradient)), None
+        guess, previous = SPHERES.active(Sphere(4).to_tangent(x, gradient)), None
         assert SPHERES.bases.dist(guess, truth) < 0.6
         for _ in range(4):
-            options = {"guess": guess, "previous": notes, "fresh": True}
-            surrogate = fit_nested(SPHERES, on(SPHERES), x, y, generators(1), **options)
-            notes = list(surrogate.notes)
+            surrogate = fit_nested(SPHERES, x, y, previous, Effort.ANEW, guess=guess)
+            previous = surrogate.fits
         assert SPHERES.bases.dist(surrogate.mapping.basis, truth) < 0.05
 
     def test_a_subspace_of_a_product_is_found_from_a_guess_nearby(self, rng):
@@ -237,65 +254,75 @@ class TestFit:
         z, matrix = BOTH.latent.split(BOTH.at(truth).project(x))
         y = (2 * z[..., 0]).sin() + z[..., 1] + 0.1 * matrix.logdet()
         guess = BOTH.bases.exp(truth, 0.3 * BOTH.bases.random_tangent(truth, rng))
-        surrogate = fit_nested(BOTH, on(BOTH), x, y, generators(1), guess=guess)
+        surrogate = fit_nested(BOTH, x, y, guess=guess)
         assert BOTH.bases.dist(surrogate.mapping.basis, truth) < 0.1
 
     @pytest.mark.parametrize("nesting", [SPHERES, MATRICES, NESTINGS[3]], ids=repr)
     def test_a_batch_of_runs_is_its_single_runs(self, nesting, rng):
         _, x, y = hidden(nesting, 8, rng, runs=2)
         y[1] *= 1e6
-        together = fit_nested(nesting, on(nesting), x, y, generators(2))
+        together = fit_nested(nesting, x, y)
         test = nesting.ambient.random(4, rng=rng)
         batch = together.predict(test.expand(2, *test.shape))
         for k in range(2):
-            alone = fit_nested(nesting, on(nesting), x[k : k + 1], y[k : k + 1], generators(2)[k : k + 1])
+            alone = fit_nested(nesting, x[k : k + 1], y[k : k + 1], rngs=generators(2)[k : k + 1])
             torch.testing.assert_close(together.loss[k], alone.loss[0], rtol=0, atol=1e-2)
             error = (batch[k] - alone.predict(test.unsqueeze(0))[0]).abs().max() / y[k].std()
             assert error < 0.05
 
     def test_a_previous_fit_is_where_the_next_begins(self, rng):
         _, x, y = hidden(MATRICES, 40, rng)
-        first = fit_nested(MATRICES, on(MATRICES), x, y, generators(1))
-        again = fit_nested(MATRICES, on(MATRICES), x, y, generators(1), previous=list(first.notes))
+        first = fit_nested(MATRICES, x, y)
+        again = fit_nested(MATRICES, x, y, first.fits)
         assert again.loss <= first.loss + 1e-9
         assert MATRICES.bases.dist(again.mapping.basis, first.mapping.basis) < 1e-3
 
     def test_a_fresh_fit_is_no_worse_than_one_that_knows_nothing(self, rng):
         """A previous fit to few data may be far off, and the way from there is barred by worse subspaces."""
         _, x, y = hidden(SPHERES, 60, rng, runs=4)
-        early = fit_nested(SPHERES, on(SPHERES), x[:, :6], y[:, :6], generators(4))
-        later = fit_nested(SPHERES, on(SPHERES), x, y, generators(4), previous=list(early.notes), fresh=True)
-        anew = fit_nested(SPHERES, on(SPHERES), x, y, generators(4))
+        early = fit_nested(SPHERES, x[:, :6], y[:, :6])
+        later = fit_nested(SPHERES, x, y, early.fits, Effort.ANEW)
+        anew = fit_nested(SPHERES, x, y)
         assert (later.loss <= anew.loss + 1e-3).all()
 
     @pytest.mark.parametrize("nesting", [SPHERES, BOTH], ids=repr)
-    @pytest.mark.parametrize("fresh", [True, False])
-    def test_notes_survive_json_to_the_last_bit(self, nesting, fresh, rng):
+    @pytest.mark.parametrize("effort", Effort)
+    def test_fits_survive_json_to_the_last_bit(self, nesting, effort, rng):
         truth, x, y = hidden(nesting, 6, rng)
-        notes = [{"basis": truth[0].tolist(), "parameters": medians(nesting, 1 / 3).tolist()}]
-        first = fit_nested(nesting, on(nesting), x, y, generators(1), previous=notes)
-        notes = list(first.notes)
-        read = json.loads(json.dumps(notes))
-        assert read == notes
-        fits = [
-            fit_nested(nesting, on(nesting), x, y, generators(1), previous=previous, fresh=fresh).notes
-            for previous in (notes, read)
-        ]
+        first = fit_nested(nesting, x, y, [fit_at(truth[0], medians(nesting, 1 / 3))])
+        read = through_json(*first.fits)
+        assert read == first.fits
+        fits = [fit_nested(nesting, x, y, previous, effort).fits for previous in (first.fits, read)]
         assert fits[0] == fits[1]
+
+    @nestings
+    def test_without_effort_a_previous_fit_is_taken_over_to_the_last_bit(self, nesting, rng, monkeypatch):
+        """Nothing is minimised, and no random number is drawn."""
+        _, x, y = hidden(nesting, 8, rng, runs=2)
+        first, rngs = fit_nested(nesting, x, y), generators(2)
+        before = [each.get_state() for each in rngs]
+        monkeypatch.setattr(import_module("nestbo.surrogate.fit"), "lbfgs", None)
+        again = fit_nested(nesting, x, y, first.fits, Effort.NONE, rngs=rngs)
+        assert again.fits == first.fits
+        assert all(torch.equal(a.get_state(), b) for a, b in zip(rngs, before, strict=True))
+        assert torch.equal(again.mapping.basis, first.mapping.basis)
+        for name in ("x", "lengthscale", "noise", "mean", "scale", "weights"):
+            assert torch.equal(getattr(again.gp, name), getattr(first.gp, name)), name
 
     def test_generators_decide(self, rng):
         _, x, y = hidden(SPHERES, 8, rng)
-        same = [fit_nested(SPHERES, on(SPHERES), x, y, generators(1)).notes for _ in range(2)]
+        same = [fit_nested(SPHERES, x, y).fits for _ in range(2)]
         assert same[0] == same[1]
 
     def test_of_very_many_data_a_fit_looks_at_the_best_and_some_others(self, rng, monkeypatch):
         """All of them are in the process all the same."""
-        monkeypatch.setattr(nestbo.surrogate.fit, "_FIT_POINTS", 10)
+        module = import_module("nestbo.surrogate.fit")
+        monkeypatch.setattr(module, "_FIT_POINTS", 10)
         _, x, y = hidden(SPHERES, 25, rng, runs=2)
-        surrogate = fit_nested(SPHERES, on(SPHERES), x, y, generators(2))
-        assert [note["fitted_to"] for note in surrogate.notes] == [10, 10]
+        surrogate = fit_nested(SPHERES, x, y)
+        assert [(found.seen, found.evaluations) for found in surrogate.fits] == [(10, 25)] * 2
         assert surrogate.gp.z.shape == (2, 25)
-        points, values = nestbo.surrogate.fit.representative(x, y)
+        points, values = module.representative(x, y)
         for k in range(2):
             best = y[k].sort().values
             assert set(best[:5].tolist()) < set(values[k].tolist()) < set(best.tolist())
@@ -306,7 +333,7 @@ class TestFit:
     def test_known_noise_is_kept(self, rng):
         _, x, y = hidden(SPHERES, 30, rng)
         y = y + 0.3 * normal(*y.shape, rng=rng)
-        gp = fit_nested(SPHERES, on(SPHERES), x, y, generators(1), noise=0.09).gp
+        gp = fit_nested(SPHERES, x, y, noise=0.09).gp
         assert (gp.scale * gp.noise).item() * y.var(correction=0).item() == pytest.approx(0.09, rel=1e-6)
 
     @criteria
@@ -326,10 +353,10 @@ class TestFit:
         test = nesting.ambient.random(4, rng=rng)
         for case, (points, values) in cases.items():
             runs = len(points)
-            surrogate = fit_nested(nesting, on(nesting), points, values, generators(runs), criterion=criterion)
+            surrogate = fit_nested(nesting, points, values, criterion=criterion)
             assert surrogate.predict(test.expand(runs, *test.shape)).isfinite().all(), case
             nesting.bases.check(surrogate.mapping.basis, 1e-8)
-            assert json.loads(json.dumps(surrogate.notes)) == list(surrogate.notes), case
+            assert through_json(*surrogate.fits) == surrogate.fits, case
 
     def test_an_indefinite_kernel_falls_back_and_says_so(self):
         """The geodesic Gaussian on a great circle, which the projection keeps."""
@@ -338,10 +365,10 @@ class TestFit:
         x[..., 0], x[..., 1] = angle.cos(), angle.sin()
         nesting, k = Nesting(Sphere(11), Sphere(10)), kernel("geodesic-gaussian", Sphere(10))
         basis = torch.eye(12, 11, dtype=torch.float64)
-        previous = [{"basis": basis.tolist(), "parameters": [k.median_lengthscale.log().item(), math.log(1e-4)]}]
-        surrogate = fit_nested(nesting, k, x, x[..., 0], generators(1), previous=previous)
+        previous = [fit_at(basis, torch.cat([k.median_lengthscale.log(), torch.tensor([math.log(1e-4)]).double()]))]
+        surrogate = fit(Model(k, nesting), Data(x, x[..., 0], generators(1)), previous)
         assert surrogate.predict(x).isfinite().all()
-        assert "stands in" in surrogate.notes[0]["fallback"]
+        assert surrogate.fits[0].failed
 
 
 class TestSteepness:
@@ -351,7 +378,7 @@ class TestSteepness:
         space = Sphere(3)
         x = space.random(len(values), 30, rng=rng)
         y = torch.stack([f(x[k]) for k, f in enumerate(values)])
-        return steepness(kernel("matern52", space), x, y, generators(len(values))).tolist()
+        return steepness(Model(kernel("matern52", space)), Data(x, y, generators(len(values)))).tolist()
 
     def test_of_an_exponential_and_not_of_a_wave(self, rng):
         steep = lambda x: (8 * x[:, 0]).exp()

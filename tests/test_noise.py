@@ -6,10 +6,10 @@ import torch
 from botorch.acquisition import qLogNoisyExpectedImprovement
 
 import nestbo as nb
-from nestbo.acquisition import ACQUISITIONS
+from nestbo.acquisition import ACQUISITIONS, Question
 from nestbo.kernels import kernel
-from nestbo.strategies.runs import settled
-from nestbo.surrogate import fit_surrogate
+from nestbo.search.runs import settled
+from nestbo.surrogate import Data, Model, fit
 
 
 def seeded(seed):
@@ -69,7 +69,7 @@ class TestModel:
         test = nb.Sphere(2).random(1, 200, rng=seeded(2))
         errors = [
             (
-                fit_surrogate(kernel("matern52", nb.Sphere(2)), x, y, [seeded(0)], noise=noise).predict(test)
+                fit(Model(kernel("matern52", nb.Sphere(2))), Data(x, y, [seeded(0)], noise)).predict(test)
                 - 3 * test[..., 0]
             )
             .square()
@@ -83,7 +83,7 @@ class TestModel:
     def test_equal_variances_are_one_variance(self):
         x, y = self.values(torch.full((1, 30), 0.25, dtype=torch.float64))
         fits = [
-            fit_surrogate(kernel("matern52", nb.Sphere(2)), x, y, [seeded(0)], noise=noise)
+            fit(Model(kernel("matern52", nb.Sphere(2))), Data(x, y, [seeded(0)], noise))
             for noise in (0.25, torch.full_like(y, 0.25))
         ]
         torch.testing.assert_close(fits[0].gp.weights, fits[1].gp.weights, rtol=1e-6, atol=1e-9)
@@ -105,8 +105,8 @@ class TestAcquisition:
         """Few points, so that none is left out; the same samples."""
         space = nb.Sphere(2)
         x = space.random(1, 6, rng=rng)
-        gp = fit_surrogate(kernel("matern52", space), x, x[..., 0], [rng], noise=0.1).gp
-        ours = ACQUISITIONS["lognei"](gp, gp.z.amin(-1), None, 3)
+        gp = fit(Model(kernel("matern52", space)), Data(x, x[..., 0], [rng], 0.1)).gp
+        ours = ACQUISITIONS["lognei"](Question(gp, gp.z.amin(-1), None, 3))
         assert isinstance(ours, qLogNoisyExpectedImprovement)
         assert sorted(ours.X_baseline[0, :, 0].tolist()) == sorted(x[0, :, 0].tolist())
 
@@ -117,16 +117,16 @@ class TestAcquisition:
         x = torch.stack([angle.cos(), angle.sin()], -1).unsqueeze(0)
         y = (-x[..., 0]).clone()
         y[0, 15] -= 3
-        gp = fit_surrogate(kernel("matern52", space), x, y, [rng], noise=0.5).gp
+        gp = fit(Model(kernel("matern52", space)), Data(x, y, [rng], 0.5)).gp
         good = torch.tensor([[[1.0, 0.0]]]).double()
-        values = [ACQUISITIONS[name](gp, gp.z.amin(-1), None, 0)(good).item() for name in ("logei", "lognei")]
+        values = [ACQUISITIONS[name](Question(gp, gp.z.amin(-1), None, 0))(good).item() for name in ("logei", "lognei")]
         assert values[1] > values[0] + 1
 
     def test_noisy_studies_use_it(self, monkeypatch):
         import nestbo.acquisition as acquisition
 
         used, build = [], acquisition.ACQUISITIONS["lognei"]
-        monkeypatch.setitem(acquisition.ACQUISITIONS, "lognei", lambda *a, **k: used.append(1) or build(*a, **k))
+        monkeypatch.setitem(acquisition.ACQUISITIONS, "lognei", lambda asked: used.append(1) or build(asked))
         for noise, count in ((None, 0), ("infer", 1), (0.1, 2)):
             nb.Study(nb.Sphere(2), nb.GaBO(), noise=noise).run(noisy_bowl(0.3), 6, progress=False)
             assert len(used) == count
@@ -137,7 +137,7 @@ def test_a_noisy_minimum_is_found(method):
     """The values at the minimum and one radian away differ by 0.92, the noise has a deviation of 0.3."""
     study = nb.Study(nb.Sphere(2), method, seed=1, noise="infer").run(noisy_bowl(0.3), 18, progress=False)
     assert study.recommend().x[0] > 0.8
-    assert study.history[-1].notes["inferred_noise"] >= 0
+    assert study.history[-1].memory.noise >= 0
     assert len({tuple(trial.x.tolist()) for trial in study.ask(3)}) == 3
 
 
@@ -175,7 +175,7 @@ def test_what_is_no_variance_is_refused_and_recorded(noise):
     with pytest.raises(nb.ArgumentError, match="positive number"):
         study.tell(study.ask(), 1.0, noise=noise)
     study.run(lambda x: nb.Observation(1.0, noise=noise), 1, progress=False)
-    assert "positive number" in study.history[-1].notes["failed"]
+    assert "positive number" in study.history[-1].told.failed
 
 
 def test_noise_to_infer_is_stored(tmp_path):

@@ -7,6 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from nestbo import SPD, HDGaBO, Sphere, linalg, problem
 from nestbo.linalg.frames import _gram_schmidt
 from nestbo.linalg.jacobi import jacobi
+from nestbo.memory import Memory
 from nestbo.optimise import lbfgs
 from nestbo.optimise.lbfgs import _Problem
 from nestbo.optimise.state import State
@@ -59,7 +60,7 @@ def test_no_iteration_waits_for_its_results(space, method, monkeypatch):
     x = torch.stack([space.random(8, rng=torch.Generator().manual_seed(s)) for s in range(2)])
     rngs = [torch.Generator().manual_seed(s) for s in range(2)]
     y = problem("rosenbrock", space, latent_dim=2, seed=0).objective(x)
-    method.propose(space, Runs(x, y, x[:, :0], rngs, [[{}] * 8 for _ in range(2)]))
+    method.propose(space, Runs(x, y, x[:, :0], rngs, [[Memory()] * 8 for _ in range(2)]))
     assert len(steps) > 5
     assert waiting.found == []
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from importlib import import_module
 
 import gpytorch
 import numpy as np
@@ -14,8 +15,9 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 
 from nestbo import SPD, Box, Euclidean, Product, Sphere
 from nestbo.kernels import kernel
+from nestbo.memory import Fit
 from nestbo.outputs import OUTPUTS, Bilog, Standardise
-from nestbo.surrogate import GP, fit_surrogate, negative_log_likelihood
+from nestbo.surrogate import GP, Data, Effort, Model, fit, negative_log_likelihood
 
 
 def normal(*shape, rng):
@@ -35,9 +37,14 @@ def generators(count):
     return [torch.Generator().manual_seed(k) for k in range(count)]
 
 
-def fit(name, space, x, y, **options):
+def fit_one(name, space, x, y, previous=None, effort=Effort.FEW_STEPS, **options):
     """One run."""
-    return fit_surrogate(kernel(name, space), x.unsqueeze(0), y.unsqueeze(0), generators(1), **options)
+    data = Data(x.unsqueeze(0), y.unsqueeze(0), generators(1))
+    return fit(Model(kernel(name, space), **options), data, previous, effort)
+
+
+def parameters_of(surrogate, run=0):
+    return torch.tensor(surrogate.fits[run].parameters, dtype=torch.float64)
 
 
 class TestPosterior:
@@ -214,10 +221,10 @@ class TestFit:
         space = Sphere(3)
         x, k = space.random(20, rng=rng), kernel("matern52", space)
         y = x[:, 0].sin() + x[:, 1] * x[:, 2]
-        surrogate = fit("matern52", space, x, y)
+        surrogate = fit_one("matern52", space, x, y)
         statistic, z = k.statistic(x, x), surrogate.gp.z[0]
         loss = lambda p: negative_log_likelihood(k, p, statistic, z, True)
-        found = loss(torch.tensor(surrogate.notes[0]["parameters"], dtype=torch.float64))
+        found = loss(parameters_of(surrogate))
         low, high = (bound.log() for bound in k.lengthscale_bounds)
         grid = torch.cartesian_prod(torch.linspace(low.item(), high.item(), 40), torch.linspace(-13.8, 0, 30)).double()
         assert found <= loss(grid).nan_to_num(nan=torch.inf).min() + 1e-3
@@ -226,7 +233,7 @@ class TestFit:
         for space in (Sphere(2), SPD(2, eigenvalues=(0.5, 2)), Product(Sphere(2), Box(0, 1))):
             f = lambda x, space=space: space.embed(x).sum(-1).sin()
             x, test = space.random(60, rng=rng), space.random(200, rng=rng)
-            surrogate = fit("matern52", space, x, f(x))
+            surrogate = fit_one("matern52", space, x, f(x))
             error = surrogate.predict(test.unsqueeze(0))[0] - f(test)
             assert error.square().mean() < 0.02 * f(test).var()
 
@@ -235,7 +242,7 @@ class TestFit:
         space = Sphere(50)
         x = space.random(5, rng=rng)
         y = torch.tensor([1.0, 2.0, 3.0, 4.0, 10.0], dtype=torch.float64)
-        surrogate = fit("matern52", space, x, y)
+        surrogate = fit_one("matern52", space, x, y)
         apart = surrogate.gp.kernel.correlation(x, x, surrogate.gp.lengthscale[0]).triu(1).max().item()
         assert 0.05 < apart < 0.95
         near = surrogate.predict(space.exp(x, 0.2 * space.random_tangent(x, rng)).unsqueeze(0))[0]
@@ -248,34 +255,63 @@ class TestFit:
         clean = (6 * x[:, 0]).sin()
         for deviation in (0.01, 0.3):
             y = clean + deviation * normal(80, rng=rng)
-            gp = fit("gaussian", Box(0, 1), x, y).gp
+            gp = fit_one("gaussian", Box(0, 1), x, y).gp
             assert (gp.noise * gp.scale).sqrt().item() * y.std().item() == pytest.approx(deviation, rel=0.35)
 
     def test_a_batch_of_runs_is_its_single_runs(self, rng):
         space = SPD(2)
         x, y = space.random(3, 10, rng=rng), normal(3, 10, rng=rng)
         y[1] *= 1e6
-        together = fit_surrogate(kernel("matern52", space), x, y, generators(3))
+        model = Model(kernel("matern52", space))
+        together = fit(model, Data(x, y, generators(3)))
         test = space.random(5, rng=rng)
         for k in range(3):
-            alone = fit_surrogate(kernel("matern52", space), x[k : k + 1], y[k : k + 1], generators(3)[k : k + 1])
-            parameters = (torch.tensor(note["parameters"]) for note in (together.notes[k], alone.notes[0]))
-            torch.testing.assert_close(*parameters, rtol=0, atol=1e-4)
+            alone = fit(model, Data(x[k : k + 1], y[k : k + 1], generators(3)[k : k + 1]))
+            torch.testing.assert_close(parameters_of(together, k), parameters_of(alone), rtol=0, atol=1e-4)
             expected = alone.predict(test.unsqueeze(0))[0]
             torch.testing.assert_close(together.predict(test.expand(3, 5, 2, 2))[k], expected, rtol=1e-4, atol=1e-4)
 
     def test_a_previous_fit_is_where_the_next_begins(self, rng):
         x = Sphere(3).random(15, rng=rng)
         y = x[:, 0].sin()
-        first = fit("matern52", Sphere(3), x, y)
-        previous = torch.tensor([first.notes[0]["parameters"]])
-        again = fit("matern52", Sphere(3), x, y, previous=previous)
-        torch.testing.assert_close(torch.tensor([again.notes[0]["parameters"]]), previous, rtol=0, atol=0.05)
+        first = fit_one("matern52", Sphere(3), x, y)
+        again = fit_one("matern52", Sphere(3), x, y, first.fits)
+        torch.testing.assert_close(parameters_of(again), parameters_of(first), rtol=0, atol=0.05)
+
+    def test_without_effort_a_previous_fit_is_taken_over_to_the_last_bit(self, rng, monkeypatch):
+        """Nothing is minimised, and no random number is drawn."""
+        x = Sphere(3).random(15, rng=rng)
+        y = x[:, 0].sin()
+        first = fit_one("matern52", Sphere(3), x, y)
+        monkeypatch.setattr(import_module("nestbo.surrogate.fit"), "lbfgs", None)
+        data = Data(x.unsqueeze(0), y.unsqueeze(0), generators(1))
+        before = data.rngs[0].get_state()
+        again = fit(Model(kernel("matern52", Sphere(3))), data, first.fits, Effort.NONE)
+        assert again.fits == first.fits
+        assert torch.equal(data.rngs[0].get_state(), before)
+        for name in ("lengthscale", "noise", "mean", "scale", "weights"):
+            assert torch.equal(getattr(again.gp, name), getattr(first.gp, name)), name
+
+    def test_who_has_no_previous_fit_starts_anew_whatever_the_effort(self, rng):
+        x = Sphere(3).random(15, rng=rng)
+        fits = [fit_one("matern52", Sphere(3), x, x[:, 0].sin(), effort=effort).fits for effort in Effort]
+        assert fits[0] == fits[1] == fits[2]
+
+    def test_a_fit_that_starts_anew_does_not_depend_on_the_one_before(self, rng):
+        x = Sphere(3).random(15, rng=rng)
+        far = [Fit((3.0, -1.0), 15)]
+        fits = [fit_one("matern52", Sphere(3), x, x[:, 0].sin(), p, Effort.ANEW).fits for p in (None, far)]
+        assert fits[0] == fits[1]
+
+    def test_fits_say_how_many_evaluations_there_were(self, rng):
+        x = Sphere(3).random(15, rng=rng)
+        (found,) = fit_one("matern52", Sphere(3), x, x[:, 0]).fits
+        assert found == Fit(found.parameters, 15)
 
     def test_predictions_move_by_deviations(self, rng):
         x = Sphere(2).random(10, rng=rng)
         y = 100 + 50 * x[:, 0]
-        surrogate = fit("matern52", Sphere(2), x, y)
+        surrogate = fit_one("matern52", Sphere(2), x, y)
         test = Sphere(2).random(1, 4, rng=rng)
         low, middle, high = (surrogate.predict(test, deviations) for deviations in (-2, 0, 2))
         assert (low < middle).all()
@@ -328,25 +364,25 @@ class TestRobustness:
         }
         test = torch.cat([x[:2], -x[:2], self.space.random(3, rng=rng)])
         for case, (points, values) in cases.items():
-            surrogate = fit(name, self.space, points, values, priors=priors, outputs=outputs.fit)
+            surrogate = fit_one(name, self.space, points, values, priors=priors, outputs=outputs.fit)
             mean, variance = surrogate.gp.moments(test.unsqueeze(0))
             assert mean.isfinite().all(), case
             assert (variance.isfinite() & (variance > 0)).all(), case
             assert surrogate.predict(test.unsqueeze(0)).isfinite().all(), case
-            assert all(math.isfinite(p) for p in surrogate.notes[0]["parameters"]), case
+            assert all(math.isfinite(p) for p in surrogate.fits[0].parameters), case
 
     def test_an_indefinite_kernel_falls_back_and_says_so(self):
         """The geodesic Gaussian on a great circle of S^50, where its least eigenvalue is −0.5 at β_min."""
         x = great_circle(50, 100)
         median = kernel("geodesic-gaussian", Sphere(50)).median_lengthscale.log().item()
-        surrogate = fit("geodesic-gaussian", Sphere(50), x, x[:, 0], previous=torch.tensor([[median, math.log(1e-4)]]))
+        surrogate = fit_one("geodesic-gaussian", Sphere(50), x, x[:, 0], [Fit((median, math.log(1e-4)), 0)])
         assert surrogate.predict(x.unsqueeze(0)).isfinite().all()
-        assert "stands in" in surrogate.notes[0]["fallback"]
+        assert surrogate.fits[0].failed
 
     def test_data_at_the_bounds_of_matrices(self, rng):
         space = SPD(2, eigenvalues=(1e-3, 5))
         x = space.project(10 * normal(20, 2, 2, rng=rng))
-        surrogate = fit("matern52", space, x, x.diagonal(dim1=-2, dim2=-1).sum(-1))
+        surrogate = fit_one("matern52", space, x, x.diagonal(dim1=-2, dim2=-1).sum(-1))
         assert surrogate.predict(x.unsqueeze(0)).isfinite().all()
 
 
@@ -408,5 +444,5 @@ def test_bilog_tames_a_steep_function():
 
 
 def test_a_surrogate_is_a_value(rng):
-    surrogate = fit("matern52", Sphere(2), Sphere(2).random(5, rng=rng), normal(5, rng=rng))
-    assert replace(surrogate, notes=()).gp is surrogate.gp
+    surrogate = fit_one("matern52", Sphere(2), Sphere(2).random(5, rng=rng), normal(5, rng=rng))
+    assert replace(surrogate, fits=()).gp is surrogate.gp
