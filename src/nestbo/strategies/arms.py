@@ -262,6 +262,7 @@ def arms_on(
         nesting = Nesting(space, smaller(space, size), logarithmic)
         for name in ordered:
             arms += ARMS[name](Place(space, size, nesting, tuple(arms), priors))
+    arms.sort(key=lambda arm: isinstance(arm, Local | Near))  # local searches follow the arms of all sizes
     return tuple(arms) or (Full(),)
 
 
