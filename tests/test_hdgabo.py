@@ -2,18 +2,19 @@
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
 
 import nestbo as nb
 from nestbo import SPD, ArgumentError, Box, Euclidean, HDGaBO, Product, RandomSearch, Sphere, Study, strategy
+from nestbo.memory import Fit, Memory
 from nestbo.nested import NestedProduct, NestedSPD, NestedSphere, Nesting
-from nestbo.strategies import Runs
-from nestbo.strategies.arms import CHOICES, Arm, balanced, by_success, exhausted, in_turn, record, stalled, standings
-from nestbo.strategies.base import due, successes
-from nestbo.strategies.local import START, Region, regions, regions_at_best
+from nestbo.search.runs import Runs
+from nestbo.search.sections import Section, same
+from nestbo.strategies.arms import ARMS, Arm, Kind, Lifted
+from nestbo.strategies.local import Region, regions, regions_at_best
 
 BOTH = Product(Sphere(6), SPD(3))
 QUICK = {"initial": 3, "outputs": "standardise"}
@@ -64,7 +65,8 @@ class TestText:
         assert (paper.latent_dim, paper.arms, paper.exact) == (5, ("fitted",), False)
         assert (paper.priors, paper.outputs, paper.criterion, paper.initial) == (False, "standardise", "likelihood", 5)
         (arm,) = paper.arms_on(SPD(10))
-        assert arm == Arm("nested:5", Nesting(SPD(10), SPD(5), logarithmic=True), "fitted")
+        kind = Kind("nested:5", Nesting(SPD(10), SPD(5), logarithmic=True))
+        assert arm == Lifted("nested:5:fitted", kind, "fitted")
 
 
 class TestArms:
@@ -75,6 +77,9 @@ class TestArms:
         assert names(Sphere(6)) == ["full", "nested:2:incumbent", "full:embedded:2", "nested:5:incumbent"]
         assert names(SPD(10), 2, ("incumbent", "fitted")) == ["nested:2:incumbent", "nested:2:fitted"]
         assert names(SPD(10), 2, ("random", "full")) == ["full", "nested:2:random"]
+        models = ["nested:2", "nested:3"]
+        wanted = [f"{model}:{way}" for way in ("incumbent", "local") for model in models]
+        assert names(SPD(10)) == ["full", *wanted]
 
     def test_sizes_that_are_tried_are_smaller_than_the_space(self):
         sizes = lambda space: [name.split(":")[1] for name in names(space, "auto", ("fitted",)) if name != "full"]
@@ -88,20 +93,20 @@ class TestArms:
     def test_embedded_spheres_are_a_little_wider_and_smaller_than_the_space(self):
         (arm,) = HDGaBO(2, ("embedded",)).arms_on(Sphere(50))
         assert 2 < arm.nesting.latent.n < 50
-        assert (arm.model, arm.domain) == ("full", arm.name)
+        assert (arm.name, arm.kind, arm.scout) == ("full:embedded:2", Kind(), True)
         assert names(Sphere(3), 2, ("embedded",)) == ["full"]
         (arm,) = HDGaBO((2, 2), ("embedded",)).arms_on(Product(Sphere(20), SPD(4)))
         assert arm.nesting.latent.factors[1] == SPD(4)
 
     def test_arms_that_differ_in_the_lift_search_the_same(self):
         first, second = HDGaBO(2, ("incumbent", "fitted")).arms_on(Sphere(50))
-        assert first.domain == second.domain == "nested:2"
+        assert first.kind == second.kind == Kind("nested:2", Nesting(Sphere(50), Sphere(2)))
         assert first.name != second.name
 
     def test_of_a_product_some_factors_may_stay_whole(self):
         (arm,) = HDGaBO((2, None), ("fitted",)).arms_on(BOTH)
         assert arm.name == "nested:2,none:fitted"
-        assert arm.nesting.latent == Product(Sphere(2), SPD(3))
+        assert arm.kind.nesting.latent == Product(Sphere(2), SPD(3))
 
     @pytest.mark.parametrize(
         "space", [Box(0, 1), Sphere(2), Sphere(1), SPD(2), Product(Sphere(2), Box(0, 1))], ids=repr
@@ -141,7 +146,66 @@ class TestArms:
         study = Study(space, HDGaBO(arms=("incumbent",), **QUICK), seed=0)
         study.run(smooth(space), 4, progress=False)
         space.check(study.history.points, 1e-9)
-        assert study.history[-1].notes["arm"].endswith(":incumbent")
+        assert study.history[-1].memory.arm.endswith(":incumbent")
+
+
+@dataclass(frozen=True)
+class Opposite(Arm):
+    """The full model, searched at the antipodes of where it would be: an arm of somebody else."""
+
+    name: str
+    kind: Kind = Kind()
+    scout: bool = True
+
+    @classmethod
+    def on(cls, place):
+        return [cls(f"opposite:{place.size}")] if isinstance(place.space, Sphere) else []
+
+    def section(self, space, model, runs):
+        memories = [Memory(own={"turned": run}) for run in range(len(runs.rngs))]
+        pending = model.seen(runs.pending)
+        return Section(space, lambda x: -x, same, runs.x, model, runs, pending, None, memories)
+
+
+class TestNewArms:
+    """One that is registered is an arm like the others."""
+
+    @pytest.fixture(autouse=True)
+    def registered(self, monkeypatch):
+        monkeypatch.setitem(ARMS, "opposite", Opposite.on)
+
+    def test_it_takes_part_where_it_says_so(self):
+        assert names(Sphere(6), 2, ("full", "opposite")) == ["full", "opposite:2"]
+        assert names(Sphere(6), "auto", ("full", "opposite")) == ["full", "opposite:2", "opposite:5"]
+        assert names(SPD(3), 2, ("full", "opposite")) == ["full"]
+        method = HDGaBO(2, ("full", "opposite"))
+        assert strategy(method.specification) == method
+
+    def test_it_suggests_and_its_memory_comes_back(self, tmp_path):
+        space, f = Sphere(6), smooth(Sphere(6))
+        method = HDGaBO(2, ("full", "opposite"), "in-turn", **QUICK)
+        with Study(space, method, seed=0, store=tmp_path / "s.db") as study:
+            study.run(f, 7, progress=False)
+        memories = [trial.memory for trial in Study.load(tmp_path / "s.db").history]
+        assert [memory.arm for memory in memories[3:]] == ["opposite:2", "full"] * 2
+        assert memories[3].own == {"turned": 0}
+        assert memories[4].own == {}
+        assert set(memories[3].fits) == set(memories[4].fits) == {"full"}
+
+    def test_it_reaches_the_space_as_it_says(self):
+        """From the same generator the full model suggests the point on the other side."""
+        space = Sphere(6)
+        x = space.random(1, 6, rng=seeded(0))
+        runs = lambda: Runs(x, x[..., 0], x[:, :0], [seeded(1)], [[Memory()] * 6])
+        (full, _), (opposite, _) = (HDGaBO(2, (arm,), **QUICK).propose(space, runs()) for arm in ("full", "opposite"))
+        assert torch.equal(opposite, -full)
+
+    def test_a_scout_has_its_turn(self):
+        study = Study(Sphere(12), HDGaBO(2, ("full", "incumbent", "opposite"), **QUICK), seed=0)
+        for x in Sphere(12).random(9, rng=seeded(0)):
+            study.add(x, float(x[0]))
+        assert study.ask().memory.arm == "opposite:2"
+        assert "opposite:2" in {standing.arm for standing in study.standings()}
 
 
 class TestMistakes:
@@ -172,188 +236,9 @@ class TestMistakes:
             HDGaBO(2, ("fitted", "fitted", "incumbent"))
 
 
-def notes(*arms):
-    """The notes of suggestions by these arms; an empty name for an initial point."""
-    return [{"arm": arm} if arm else {} for arm in arms]
-
-
-class TestRecord:
-    """Successes and failures: the median of the first ten values is 5 here, and a success of 1e-3 · |5 − best|."""
-
-    y = (8.0, 6.0, 4.0, 5.0, 3.9999, 3.0, 7.0)
-    who = notes("", "", "a", "b", "a", "b", "a")
-
-    def test_known_counts(self):
-        """a: success, failure since it was a little better only, failure. b: failure, success."""
-        counts = record(["a", "b", "c"], self.who, self.y)
-        assert counts["a"] == pytest.approx((0.93**2, 0.93 + 1))
-        assert counts["b"] == pytest.approx((1.0, 0.93))
-        assert counts["c"] == (0.0, 0.0)
-
-    def test_arms_that_take_no_part_are_forgotten(self):
-        assert record(["b"], self.who, self.y) == {"b": pytest.approx((1.0, 0.93))}
-
-    def test_later_values_do_not_change_what_is_usual(self):
-        """Ten values settle it: a thousandth of 100 − 0 is no success, more is one."""
-        y, arms = [100.0] * 9 + [0.0], [""] * 10
-        for value, expected in ((-0.09, (0.0, 1.0)), (-0.11, (1.0, 0.0))):
-            counts = record(["a", "b"], notes(*arms, "a", *["b"] * 30), [*y, value, *[0.5] * 30])
-            assert counts["a"] == expected
-
-    def test_equal_values_are_failures(self):
-        assert record(["a"], notes("", "a", "a"), [3.0, 3.0, 3.0]) == {"a": pytest.approx((0.0, 1.93))}
-
-    def test_which_values_are_successes(self):
-        assert successes([]) == []
-        assert successes([3.0]) == [False]
-        assert successes(list(self.y)) == [False, True, True, False, False, True, False]
-
-    @pytest.mark.parametrize(
-        ("used", "success", "changed", "expected"),
-        [
-            (40, None, None, True),
-            (39, None, None, False),
-            (41, 0, None, True),
-            (40, 0, None, False),
-            (40, None, 20, False),
-        ],
-    )
-    def test_an_embedded_space_is_exhausted_after_forty_failures(self, used, success, changed, expected):
-        """By its own suggestions, the other arms' do not count; and a new space gets as many."""
-        who, y = [{}], [5.0]
-        for k in range(used):
-            who += [{"arm": "wide", "wide": [[2.0 if changed is not None and k >= changed else 1.0]]}, {"arm": "full"}]
-            y += [4.0 if k == success else 10.0, 3.0 - k]
-        assert exhausted("wide", who, y) is expected
-
-    def test_standings(self):
-        arms = [Arm("full"), Arm("nested:2", None, "fitted"), Arm("nested:2", None, "random")]
-        who = notes("", "full", "nested:2:fitted", "full", "full")
-        found = standings(arms, who, [5.0, 4.0, 3.0, 6.0, 6.0])
-        assert [(s.arm, s.suggestions, s.share) for s in found] == [
-            ("full", 3, 0.75),
-            ("nested:2:fitted", 1, 0.25),
-            ("nested:2:random", 0, 0.0),
-        ]
-        good, bad = 0.93**2, 0.93 + 1
-        assert [s.score for s in found] == pytest.approx([(1 + good) / (2 + good + bad), 2 / 3, 1 / 2])
-
-    def test_standings_of_a_study_that_has_not_begun(self):
-        found = Study(Sphere(12), HDGaBO(2), seed=0).standings()
-        assert {(s.suggestions, s.share, s.score) for s in found} == {(0, 0.0, 0.5)}
-
-
-class TestChoice:
-    arms = ("full", "nested:2:fitted", "full:embedded:2", "nested:5:fitted", "full:embedded:5")
-
-    def history(self, *counts):
-        """For each arm as many successes (positive) or failures (negative) as said, after one initial value."""
-        who, y = [""], [1e6]
-        for arm, count in zip(self.arms, counts, strict=True):
-            who += [arm] * abs(count)
-            for _ in range(abs(count)):
-                y.append(min(y) - 1e5 if count > 0 else max(y))
-        return notes(*who), y
-
-    @pytest.mark.parametrize("rule", CHOICES.values(), ids=CHOICES)
-    def test_generators_decide(self, rule):
-        who, y = self.history(2, -2, 3, 1, 0)
-        drawn = [[rule(list(self.arms), who, y, seeded(k)) for k in range(20)] for _ in range(2)]
-        assert drawn[0] == drawn[1]
-        assert set(drawn[0]) <= set(range(5))
-
-    def test_success_is_followed(self):
-        """An arm with many failures is nearly never chosen against one with many successes."""
-        who, y = self.history(-20, 20, 0, -20, -20)
-        drawn = [by_success(list(self.arms[:2]), who, y, seeded(k)) for k in range(200)]
-        assert sum(drawn) > 195
-
-    def test_without_a_record_all_are_equal(self):
-        drawn = [by_success(["a", "b", "c"], notes("", ""), [1.0, 2.0], seeded(k)) for k in range(600)]
-        assert all(140 < drawn.count(arm) < 260 for arm in range(3))
-
-    def test_draws_follow_the_betas(self):
-        """Beta(2, 1) exceeds Beta(1, 2) with probability 5/6."""
-        who, y = notes("", "a", "b"), [1.0, 0.0, 2.0]
-        drawn = [by_success(["a", "b"], who, y, seeded(k)) for k in range(1000)]
-        assert drawn.count(0) / 1000 == pytest.approx(5 / 6, abs=0.04)
-
-    def drawn(self, names, who, y):
-        return {names[balanced(names, who, y, seeded(k))] for k in range(40)}
-
-    @pytest.mark.parametrize(("luck", "period"), [(0, 8), (2, 8), (-20, 2)])
-    def test_embedded_spaces_take_their_turn(self, luck, period):
-        """More often where the others have no luck; one after the other."""
-        start, y = self.history(luck, luck, 0, luck, 0)
-        for more in range(16):
-            who, values = start + notes(*[""] * more), y + [max(y)] * more
-            turn, chosen = len(who), self.drawn(list(self.arms), who, values)
-            if turn % period == 1:
-                assert chosen == {("full:embedded:2", "full:embedded:5")[turn // period % 2]}
-            else:
-                assert not any("embedded" in name for name in chosen)
-                assert len(chosen) > 1
-
-    def test_without_embedded_spaces_local_searches_and_the_full_model_are_scouts(self):
-        arms = ["full", "nested:2:incumbent", "nested:2:local"]
-        chosen = [self.drawn(arms, notes(*[""] * n), [1.0] * n) for n in (8, 9, 10, 17)]
-        assert chosen == [{"nested:2:incumbent"}, {"nested:2:local"}, {"nested:2:incumbent"}, {"full"}]
-
-    def test_where_the_best_value_stands_still_they_leave_the_others_a_turn(self):
-        arms, stuck = ["full", "nested:2:incumbent", "nested:2:local"], [9.0, 1.0, *[5.0] * 40]
-        for n in range(32, 42):
-            scout = ("full", "nested:2:local")[n // 8 % 2]
-            assert self.drawn(arms, notes(*[""] * n), stuck[:n]) == {"nested:2:incumbent" if n % 8 == 1 else scout}
-
-    def test_standing_still(self):
-        """The median is 5: 0.003 of the way from there to the best has to be gone within 25 evaluations."""
-        assert not stalled([9.0, 1.0, *[5.0] * 24])
-        assert stalled([9.0, 1.0, *[5.0] * 25])
-        assert stalled([9.0, 1.0, *[5.0] * 20, 0.99, *[5.0] * 10])
-        assert not stalled([9.0, 1.0, *[5.0] * 20, 0.98, *[5.0] * 10])
-        assert not stalled([2.0 - k / 100 for k in range(60)])
-        assert not stalled([])
-        assert not stalled([5.0] * 40)  # as where nothing is feasible yet
-        assert not stalled([1.7e308] * 40)
-
-    def test_where_no_nested_model_is_worth_its_parameters_the_full_model_makes_all_but_one_of_eight(self):
-        arms = ["full", "nested:2:incumbent", "nested:2:local", "nested:3:incumbent"]
-        for two, three, nested in ((1.0, 2.0, True), (-1.0, 2.0, True), (-1.0, -2.0, False)):
-            compared = [{"worth:nested:2": 9.0}, {"worth:nested:2": two}, {"worth:nested:3": three}]
-            for n in (8, 9, 10, 17, 40):  # at 40 the best value stands still
-                chosen = self.drawn(arms, compared + notes(*[""] * (n - 3)), [9.0, 1.0, *[5.0] * (n - 2)])
-                if nested:
-                    assert ("full" in chosen) == (n == 17)
-                else:
-                    assert chosen == ({"nested:2:incumbent", "nested:3:incumbent"} if n % 8 == 1 else {"full"})
-
-    def test_where_constraints_are_told_the_full_model_is_no_scout(self):
-        arms = ["full", "nested:2:incumbent", "nested:2:local"]
-        told = [{"constraints": [1.0], "worth:nested:2": 1.0}]
-        chosen = [self.drawn(arms, told + notes(*[""] * (n - 1)), [1.0] * n) for n in (8, 9, 17)]
-        assert chosen == [{"full", "nested:2:incumbent"}, {"nested:2:local"}, {"nested:2:local"}]
-
-    def test_without_nested_arms_the_full_model_is_no_scout(self):
-        chosen = [self.drawn(["full", "full:local"], notes(*[""] * n), [1.0] * n) for n in (8, 9, 10, 17)]
-        assert chosen == [{"full"}, {"full:local"}, {"full"}, {"full:local"}]
-
-    def test_nor_is_the_search_around_the_best_point(self):
-        arms, stuck = ["full", "full:local", "full:near"], [9.0, 1.0, *[5.0] * 40]
-        chosen = [self.drawn(arms, notes(*[""] * n), stuck[:n]) for n in (8, 9, 40, 41)]
-        assert chosen == [{"full", "full:near"}, {"full:local"}, {"full:local"}, {"full", "full:near"}]
-
-    def test_balance_of_nested_arms_is_success(self):
-        who, y = notes("", "a", "b"), [3.0, 2.0, 4.0]
-        for k in range(20):
-            assert balanced(["a", "b"], who, y, seeded(k)) == by_success(["a", "b"], who, y, seeded(k))
-
-    def test_balance_of_embedded_spaces_alone(self):
-        wide = ["full:embedded:2", "full:embedded:5"]
-        assert {balanced(wide, notes("", ""), [1.0, 2.0], seeded(k)) for k in range(20)} == {0, 1}
-
-    def test_in_turn(self):
-        chosen = [in_turn(["a", "b", "c"], notes(*[""] * n), [1.0] * n, seeded(0)) for n in range(6)]
-        assert chosen == [0, 1, 2, 0, 1, 2]
+def remembered(*arms):
+    """The memories of suggestions by these arms; an empty name for an initial point."""
+    return [Memory(arm or None) for arm in arms]
 
 
 def data(space, who, y, rng):
@@ -368,12 +253,12 @@ class TestModels:
     def test_the_model_of_the_most_successful_arm_leads(self, rng):
         method = HDGaBO(2, ("full", "fitted", "incumbent"), outputs="standardise")
         for first, second in (("full", "nested:2:fitted"), ("nested:2:incumbent", "full")):
-            who = notes("", first, first, second, second)
+            who = remembered("", first, first, second, second)
             models = method.models(Sphere(6), data(Sphere(6), who, self.y, rng))
             assert list(models) == [first.removesuffix(":incumbent"), second.removesuffix(":fitted")]
 
     def test_there_is_one_model_for_each_size_and_one_for_the_space(self, rng):
-        models = HDGaBO(outputs="standardise").models(Sphere(7), data(Sphere(7), [{}] * 5, self.y, rng))
+        models = HDGaBO(outputs="standardise").models(Sphere(7), data(Sphere(7), [Memory()] * 5, self.y, rng))
         assert set(models) == {"full", "nested:2", "nested:5"}
         assert [models[name].mapping.latent for name in ("full", "nested:2", "nested:5")] == [
             Sphere(7),
@@ -387,7 +272,7 @@ class TestModels:
         ids=repr,
     )
     def test_mappings_lead_to_the_latent_space(self, space, size, family, rng):
-        (model,) = HDGaBO.paper(size).models(space, data(space, [{}] * 5, self.y, rng)).values()
+        (model,) = HDGaBO.paper(size).models(space, data(space, [Memory()] * 5, self.y, rng)).values()
         mapping = model.mapping
         assert type(mapping) is family
         assert (mapping.ambient, mapping.latent) == (space, nb.nested.smaller(space, size))
@@ -412,8 +297,8 @@ class TestRegions:
         line = Euclidean(1)
         where, values = (torch.tensor(each, dtype=torch.float64).unsqueeze(0) for each in (x, y))
         points = line.typical_distance * where.unsqueeze(-1)
-        who = [{"arm": "local", START: points[0, start].tolist()} for start in starts]
-        runs = Runs(points, values, points[:, :0], [seeded(seed)], [[{}] * (len(x) - len(starts)) + who])
+        who = [Memory("local", start=start) for start in starts]
+        runs = Runs(points, values, points[:, :0], [seeded(seed)], [[Memory()] * (len(x) - len(starts)) + who])
         (found,) = regions("local", line, points, replace(runs, **more))
         return found
 
@@ -466,15 +351,15 @@ class TestRegions:
             several = {self.region(where, found, (2, 3, 0, 4, 5), seed).start for seed in range(20)}
             assert several == begins
             if last == 0.5:  # a region goes on that began where an earlier one has found the best point
-                asked = {"arm": "local", START: [Euclidean(1).typical_distance * 0.3]}
-                assert self.region(where, found, (2, 3, 0, 4, 5), asked=[[asked]]) == Region(10, 10, 0.25)
+                asked = [[Memory("local", start=10)]]
+                assert self.region(where, found, (2, 3, 0, 4, 5), asked=asked) == Region(10, 10, 0.25)
                 after = self.region((*where, 0.35), (*found, 0.9), (2, 3, 0, 4, 5, 10))
                 assert after == Region(10, 10, pytest.approx(0.75 * 0.25))
 
     def test_one_at_the_best_point_is_widened_and_narrowed_and_begins_anew(self):
         def found(y, mine):
             points = torch.zeros(1, len(y), 1, dtype=torch.float64)
-            who = [{} for _ in range(len(y) - mine)] + [{"arm": "near"}] * mine
+            who = remembered(*[""] * (len(y) - mine), *["near"] * mine)
             values = torch.tensor([y], dtype=torch.float64)
             return regions_at_best("near", Runs(points, values, points[:, :0], [seeded(0)], [who]))[0]
 
@@ -488,22 +373,31 @@ class TestRegions:
     def test_it_goes_on_where_a_point_is_under_evaluation(self):
         """An ended region is followed by one from anywhere: four points asked at once are all of that one."""
         x, y = (*self.x, 2.0, 2.5, 3.0, 0.05), (*self.y, 6.0, 7.0, 8.0, 1.5)
-        asked = {"arm": "local", START: [Euclidean(1).typical_distance * 2.5]}
-        assert {self.region(x, y, (2,), seed, asked=[[asked]]).start for seed in range(9)} == {6}
+        asked = [[Memory("local", start=6)]]
+        assert {self.region(x, y, (2,), seed, asked=asked).start for seed in range(9)} == {6}
 
     def test_it_begins_neither_at_a_failure_nor_where_a_constraint_is_violated(self):
         feasible = torch.tensor([[True, True, False, True, True]])
         assert self.region(self.x, self.y, feasible=feasible).start == 3
-        failed = [[{}, {}, {}, {"failed": "motor"}]]
-        assert self.region((0.0, 0.01, 0.02, 0.9), (1.0, 2.0, 3.0, 3.0), notes=failed).start == 2
+        failed = torch.tensor([[False, False, False, True]])
+        assert self.region((0.0, 0.01, 0.02, 0.9), (1.0, 2.0, 3.0, 3.0), failed=failed).start == 2
 
     def test_where_values_are_noisy_the_model_says_which_is_the_best(self):
         posterior = torch.tensor([[3.0, 4.0, 1.0, 2.0, 5.0]])
         assert self.region(self.x, self.y, posterior=posterior).start == 3
 
-    def test_notes_without_a_start_are_of_no_region(self):
-        """Those of the arm of this name that earlier versions had."""
-        assert self.region(self.x, self.y, notes=[[{"arm": "local"}] * 5]) == Region(2, 2, 0.25)
+    def test_memories_without_a_start_are_of_no_region(self):
+        """Those of the arm of this name that earlier versions had, whose starts had coordinates."""
+        assert self.region(self.x, self.y, memories=[remembered(*["local"] * 5)]) == Region(2, 2, 0.25)
+
+    def test_nor_are_those_whose_start_is_not_among_the_evaluations(self):
+        memories = [[Memory("local", start=99), Memory("local", start=-1), *[Memory()] * 3]]
+        assert self.region(self.x, self.y, memories=memories) == Region(2, 2, 0.25)
+
+    def test_starts_are_indices_of_trials_not_places(self):
+        """Trials 0 and 3 are still under evaluation, so that trial 4 is the third evaluation."""
+        better = self.region((*self.x, 0.6), (*self.y, 2.5), (4,), indices=[[1, 2, 4, 5, 6, 7]])
+        assert better == Region(2, 5, pytest.approx(1.6 * 0.25))
 
 
 class TestProposals:
@@ -514,117 +408,154 @@ class TestProposals:
         return Runs(x, y, x[:, :0], [seeded(first + k) for k in range(len(who))], who)
 
     def embedded(self, rng, others=()):
-        """A run's basis as noted at one suggestion and at the next, with other runs beside it."""
+        """What a run remembers of its space at one suggestion and at the next, with other runs beside it."""
         method, space = HDGaBO(2, ("embedded",), **QUICK), Sphere(8)
-        _, (first,) = method.propose(space, self.runs(space, [[{}] * 6], rng))
-        x, (second, *_) = method.propose(space, self.runs(space, [[{}] * 5 + [first], *others], rng, first=7))
-        bases = [torch.tensor(note["full:embedded:2"], dtype=torch.float64) for note in (first, second)]
-        return x[0], *bases
+        _, (first,) = method.propose(space, self.runs(space, [[Memory()] * 6], rng))
+        runs = self.runs(space, [[Memory()] * 5 + [first], *others], rng, first=7)
+        x, (second, *more) = method.propose(space, runs)
+        return x[0], first, second, *more
+
+    def basis(self, memory):
+        """Of the embedded space that a memory holds."""
+        return torch.tensor(memory.columns, dtype=torch.float64).reshape(9, 4)
 
     @pytest.mark.parametrize("arm", ["full:local", "full:near"])
     def test_a_local_arm_keeps_to_a_trust_region(self, arm, rng):
         space = SPD(3, eigenvalues=(0.1, 10))
-        runs = self.runs(space, [[{}] * 6] * 2, rng)
-        worst = runs.x[1, runs.y[1].argmax()].flatten().tolist()
-        runs.notes[1] = [{}] * 5 + [{"arm": arm, START: worst}]
+        runs = self.runs(space, [[Memory()] * 6] * 2, rng)
+        worst = int(runs.y[1].argmax())
+        runs.memories[1] = [Memory()] * 5 + [Memory(arm, start=worst)]
         method = HDGaBO(3, ("local",), choice="in-turn", **QUICK)
         if arm == "full:near":  # whose turn is the next
-            runs = replace(runs, x=runs.x[:, 1:], y=runs.y[:, 1:], notes=[past[1:] for past in runs.notes])
-        x, notes = method.propose(space, runs)
+            runs = replace(runs, x=runs.x[:, 1:], y=runs.y[:, 1:], memories=[past[1:] for past in runs.memories])
+        x, memories = method.propose(space, runs)
         found = regions_at_best(arm, runs) if arm == "full:near" else regions(arm, space, runs.x, runs)
         assert found[0].radius != found[1].radius
         centres = torch.stack([points[region.centre] for points, region in zip(runs.x, found, strict=True)])
         away = (space.embed(x) - space.embed(centres)).norm(dim=-1)
         assert (away > 0).all()
         assert (away < 1.2 * space.typical_distance * torch.tensor([region.radius for region in found])).all()
-        assert [note["arm"] for note in notes] == [arm] * 2
-        starts = [points[region.start].flatten().tolist() for points, region in zip(runs.x, found, strict=True)]
-        assert [note[START] for note in notes] == starts
+        assert [memory.arm for memory in memories] == [arm] * 2
+        starts = [None] * 2 if arm == "full:near" else [region.start for region in found]
+        assert [memory.start for memory in memories] == starts
 
-    def test_what_a_basis_is_worth_is_noted_where_it_can_be_told(self, rng):
+    @pytest.mark.parametrize(("arm", "turn"), [("full:local", 6), ("full:near", 5)])
+    def test_a_local_arm_of_the_full_model_fits_that_only_where_values_are_noisy(self, arm, turn, rng):
+        space, method = SPD(3), HDGaBO(3, ("local",), choice="in-turn", **QUICK)
+        runs = self.runs(space, [[Memory()] * 6], rng).only(list(range(turn)))
+        for noisy, models in ((False, set()), (True, {"full"})):
+            _, (memory,) = method.propose(space, replace(runs, noisy=noisy))
+            assert (memory.arm, set(memory.fits)) == (arm, models)
+            assert (memory.noise is not None) == noisy
+
+    def test_what_a_basis_is_worth_is_remembered_where_it_can_be_told(self, rng):
         space = SPD(3)
         for n, criterion, compared in ((26, "likelihood", True), (6, "likelihood", True), (26, "leave-one-out", False)):
             x = space.random(1, n, rng=rng)
             y = torch.tensor([[smooth(space)(point) for point in x[0]]], dtype=torch.float64)
-            runs = Runs(x, y, x[:, :0], [seeded(0)], [[{}] * n])
-            _, (note,) = HDGaBO(1, ("full", "incumbent"), criterion=criterion, **QUICK).propose(space, runs)
-            assert note["arm"] == "nested:1:incumbent"
-            assert (note.get("worth:nested:1") is not None) == compared
+            runs = Runs(x, y, x[:, :0], [seeded(0)], [[Memory()] * n])
+            _, (memory,) = HDGaBO(1, ("full", "incumbent"), criterion=criterion, **QUICK).propose(space, runs)
+            assert memory.arm == "nested:1:incumbent"
+            assert set(memory.worth) == ({"nested:1"} if compared else set())
             if compared:
-                assert (note["worth:nested:1"] < 0) == (n == 26)  # nothing is nested
-            json.dumps(note, allow_nan=False)
+                assert (memory.worth["nested:1"] < 0) == (n == 26)  # nothing is nested
+            json.dumps(memory.json, allow_nan=False)
 
     def test_a_local_arm_on_a_nested_space_keeps_the_rest_of_its_centre(self, rng):
         space = SPD(4)
-        runs = self.runs(space, [[{}] * 6], rng)
-        x, (note,) = HDGaBO(2, ("local",), **QUICK).propose(space, runs)
-        mapping = Nesting(space, SPD(2)).at(torch.tensor([note["nested:2"]["basis"]], dtype=torch.float64))
-        centre = torch.tensor(note[START], dtype=torch.float64).reshape(1, 1, 4, 4)
+        runs = self.runs(space, [[Memory()] * 6], rng)
+        x, (memory,) = HDGaBO(2, ("local",), **QUICK).propose(space, runs)
+        basis = torch.tensor(memory.fits["nested:2"].basis, dtype=torch.float64).reshape(1, 4, 2)
+        mapping, centre = Nesting(space, SPD(2)).at(basis), runs.x[:, [memory.start]]
         again = mapping.lift_near(mapping.project(x.unsqueeze(1)), centre).squeeze(1)
         torch.testing.assert_close(again, x, rtol=1e-8, atol=1e-8)
 
     def test_embedded_spaces_stay_the_same(self, rng):
-        """Their basis is in the notes, and the suggestion lies in its span."""
+        """The first memory of one holds its basis, the others its name, and suggestions lie in its span."""
         x, first, second = self.embedded(rng)
-        torch.testing.assert_close(first, second, rtol=0, atol=1e-6)
-        torch.testing.assert_close(first @ (first.mT @ x), x, rtol=0, atol=1e-6)
+        basis = self.basis(first)
+        assert second.frame == first.frame is not None
+        assert second.columns == ()
+        torch.testing.assert_close(basis @ (basis.mT @ x), x, rtol=0, atol=1e-12)
 
     def test_embedded_spaces_stay_the_same_to_the_last_bit(self, rng):
-        x, first, second = self.embedded(rng)
-        assert torch.equal(first, second)
-        torch.testing.assert_close(first @ (first.mT @ x), x, rtol=0, atol=1e-12)
+        """Also where memories went through a file."""
+        method, space = HDGaBO(2, ("embedded",), **QUICK), Sphere(8)
+        _, (first,) = method.propose(space, self.runs(space, [[Memory()] * 6], rng))
+        read = Memory.of(json.loads(json.dumps(first.json)))
+        assert read == first
+        again = [self.runs(space, [[Memory()] * 5 + [each]], seeded(3), first=7) for each in (first, read)]
+        (x, same), (y, other) = (method.propose(space, runs) for runs in again)
+        assert torch.equal(x, y)
+        assert same == other
 
     def test_embedded_spaces_stay_the_same_beside_runs_that_have_none_yet(self, rng):
-        _, first, second = self.embedded(rng, others=[[{}] * 6])
-        torch.testing.assert_close(first, second, rtol=0, atol=1e-6)
+        x, first, second, other = self.embedded(rng, others=[[Memory()] * 6])
+        basis = self.basis(first)
+        assert second.frame == first.frame != other.frame
+        assert other.columns
+        torch.testing.assert_close(basis @ (basis.mT @ x), x, rtol=0, atol=1e-12)
 
-    def test_notes_say_who_suggested_and_what_the_next_fit_wants_to_know(self, rng):
+    def test_an_embedded_space_whose_basis_is_lost_is_followed_by_another(self, rng):
+        method, space = HDGaBO(2, ("embedded",), **QUICK), Sphere(8)
+        for lost in (Memory("full:embedded:2", frame=7), Memory("full:embedded:2")):
+            _, (memory,) = method.propose(space, self.runs(space, [[Memory()] * 5 + [lost]], rng))
+            assert memory.columns
+            assert memory.frame != lost.frame
+
+    def test_an_exhausted_embedded_space_is_followed_by_another(self, rng):
+        """After forty failures, but not while one of its points is under evaluation."""
+        method, space = HDGaBO(2, ("embedded",), **QUICK), Sphere(8)
+        x = space.random(1, 41, rng=rng)
+        first = Memory("full:embedded:2", frame=1, columns=tuple(torch.eye(9, 4).flatten().tolist()))
+        memories = [Memory(), first, *[Memory("full:embedded:2", frame=1)] * 39]
+        y = torch.tensor([[0.0, *range(1, 41)]], dtype=torch.float64)
+        runs = Runs(x, y, x[:, :0], [seeded(0)], [memories])
+        _, (memory,) = method.propose(space, runs)
+        assert memory.columns
+        assert memory.frame != 1
+        _, (memory,) = method.propose(space, runs.with_pending(x[:, 0], [Memory("full:embedded:2", frame=1)]))
+        assert (memory.frame, memory.columns) == (1, ())
+
+    def test_memories_say_who_suggested_and_what_the_next_fit_wants_to_know(self, rng):
         method = HDGaBO(2, ("incumbent",), initial=3)
-        _, (note,) = method.propose(Sphere(6), self.runs(Sphere(6), [[{}] * 6], rng))
-        assert note["arm"] == "nested:2:incumbent"
-        assert set(note["nested:2"]) == {"parameters", "evaluations", "basis"}
-        assert note["steep"] in ([True, 6], [False, 6])
+        _, (memory,) = method.propose(Sphere(6), self.runs(Sphere(6), [[Memory()] * 6], rng))
+        found = memory.fits["nested:2"]
+        assert found == Fit(found.parameters, 6, found.basis)
+        assert (len(found.parameters), len(found.basis)) == (2, 7 * 3)
+        assert memory.steep in ((True, 6), (False, 6))
+        assert memory == Memory("nested:2:incumbent", {"nested:2": found}, steep=memory.steep)
 
     def test_a_run_is_the_same_beside_one_that_has_not_been_fitted_yet(self, rng):
         method, space = HDGaBO(2, ("incumbent",), **QUICK), Sphere(6)
-        _, (note,) = method.propose(space, self.runs(space, [[{}] * 6], seeded(5)))
-        both = self.runs(space, [[{}] * 5 + [note], [{}] * 6], rng)
-        together, _ = method.propose(space, both)
-        alone, _ = method.propose(space, self.runs(space, [[{}] * 5 + [note], [{}] * 6], seeded(0)).take([0]))
+        _, (memory,) = method.propose(space, self.runs(space, [[Memory()] * 6], seeded(5)))
+        who = [[Memory()] * 5 + [memory], [Memory()] * 6]
+        together, _ = method.propose(space, self.runs(space, who, rng))
+        alone, _ = method.propose(space, self.runs(space, who, seeded(0)).take([0]))
         torch.testing.assert_close(together[0], alone[0], rtol=0, atol=5e-3)
 
     def test_embedded_spaces_are_kept_while_points_are_under_evaluation(self):
         study = Study(Sphere(8), HDGaBO(2, ("embedded",), **QUICK), seed=0)
         study.run(smooth(study.space), 4, progress=False)
         asked = [*study.ask(2), study.ask()]
-        assert len({str(trial.notes["full:embedded:2"]) for trial in asked}) == 1
-
-    def test_fits_start_anew_whenever_their_turn_comes(self):
-        """Also where the model is chosen at odd counts only, or points come three at a time."""
-        assert [due({"evaluations": a}, b) for a, b in ((9, 11), (11, 19), (5, 27), (90, 119), (119, 120))] == [
-            True,
-            False,
-            True,
-            False,
-            True,
-        ]
-        assert due(None, 5) is None
+        assert len({trial.memory.frame for trial in asked}) == 1
+        assert [bool(trial.memory.columns) for trial in asked] == [False] * 3  # the first suggestion has them
 
     def test_the_papers_distances_on_products(self):
         (arm,) = HDGaBO.paper((1, 2)).arms_on(Product(Sphere(3), SPD(3)))
-        assert arm.nesting.compared == Product(Sphere(1), SPD(2, metric="log-euclidean"))
+        assert arm.kind.nesting.compared == Product(Sphere(1), SPD(2, metric="log-euclidean"))
 
     @pytest.mark.parametrize("lift", ["fitted", "incumbent", "random"])
     def test_lifts_differ_and_keep_the_latent_point(self, lift, rng):
         """All arms of a model search the same latent space, from the same generator."""
         space = Sphere(6)
-        runs = self.runs(space, [[{}] * 6], rng)
-        x, (note,) = HDGaBO(2, (lift,), **QUICK).propose(space, runs)
-        basis = torch.tensor(note["nested:2"]["basis"], dtype=torch.float64)
-        mapping, again = NestedSphere(basis), self.runs(space, [[{}] * 6], seeded(0))
+        runs = self.runs(space, [[Memory()] * 6], rng)
+        x, (memory,) = HDGaBO(2, (lift,), **QUICK).propose(space, runs)
+        basis = torch.tensor(memory.fits["nested:2"].basis, dtype=torch.float64).reshape(7, 3)
+        mapping, again = NestedSphere(basis), self.runs(space, [[Memory()] * 6], seeded(0))
         assert torch.equal(again.x, runs.x)
         y, (other,) = HDGaBO(2, ("incumbent",), **QUICK).propose(space, again)
-        assert other["nested:2"] == note["nested:2"]
+        assert other.fits == memory.fits
         torch.testing.assert_close(mapping.project(x), mapping.project(y), rtol=0, atol=1e-10)
         if lift == "incumbent":
             torch.testing.assert_close(mapping.lift_near(mapping.project(x), runs.best[0]), x, rtol=0, atol=1e-10)
@@ -634,15 +565,15 @@ class TestProposals:
     def test_runs_with_different_arms_are_served_together(self, rng):
         """In a batch, each run gets what its own arm suggests."""
         method, space = HDGaBO(2, ("full", "fitted", "incumbent"), "success", **QUICK), Sphere(5)
-        who = [notes(*[""] * 2, *[arm] * 4) for arm in ("full", "nested:2:fitted", "nested:2:incumbent", "full")]
+        who = [remembered(*[""] * 2, *[arm] * 4) for arm in ("full", "nested:2:fitted", "nested:2:incumbent", "full")]
         runs = self.runs(space, who, rng)
         x, found = method.propose(space, runs)
         space.check(x, 1e-9)
-        assert len({note["arm"] for note in found}) > 1
-        for k, note in enumerate(found):
+        assert len({memory.arm for memory in found}) > 1
+        for k, memory in enumerate(found):
             alone = Runs(runs.x[[k]], runs.y[[k]], runs.pending[[k]], [seeded(k)], [who[k]])
             y, (same,) = method.propose(space, alone)
-            assert same["arm"] == note["arm"]
+            assert same.arm == memory.arm
             torch.testing.assert_close(y[0], x[k], rtol=0, atol=1e-3)
 
 
@@ -663,7 +594,7 @@ class TestStudies:
         loaded = Study.load(tmp_path / "a.db").run(f, 3, progress=False)
         assert loaded.strategy == method
         assert torch.equal(loaded.history.points, straight.points)
-        assert [trial.notes for trial in loaded.history] == [trial.notes for trial in straight]
+        assert [trial.memory for trial in loaded.history] == [trial.memory for trial in straight]
         shares = [standing.share for standing in loaded.standings()]
         assert sum(shares) == pytest.approx(1)
         assert sum(standing.suggestions for standing in loaded.standings()) == 5
@@ -677,7 +608,7 @@ class TestStudies:
         study.run(lambda x: float((x - corner).square().sum()), 6, progress=False)
         space.check(torch.stack([trial.x for trial in study.ask(2)]), 1e-9)
         space.check(study.history.points, 1e-9)
-        arms = {trial.notes.get("arm") for trial in study.history}
+        arms = {trial.memory.arm for trial in study.history}
         assert {"full", "nested:2:fitted", "nested:2:incumbent"} <= arms
 
     def test_points_asked_together_are_distinct(self):
@@ -701,14 +632,14 @@ class TestStudies:
         study = Study(BOTH, method, seed=0).run(smooth(BOTH), 8, progress=False)
         BOTH.check(study.history.points, 1e-9)
         assert all(trial.status == "told" for trial in study.history)
-        arms = {trial.notes.get("arm", "none") for trial in study.history}
+        arms = {trial.memory.arm for trial in study.history}
         assert {"full", "nested:2,none:incumbent", "full:embedded:2,none"} <= arms
 
     def test_the_papers_configuration_runs(self):
         for space in (Sphere(5), SPD(3, eigenvalues=(0.1, 5))):
             study = Study(space, HDGaBO.paper(2), seed=0).run(smooth(space), 7, progress=False)
             space.check(study.history.points, 1e-9)
-            assert [trial.notes.get("arm") for trial in study.history] == [None] * 5 + ["nested:2:fitted"] * 2
+            assert [trial.memory.arm for trial in study.history] == [None] * 5 + ["nested:2:fitted"] * 2
 
     @pytest.mark.parametrize(
         ("space", "method"), [(Sphere(6), HDGaBO(2, **QUICK)), (SPD(3), HDGaBO(2, ("local",), **QUICK))], ids=repr
@@ -723,7 +654,8 @@ class TestStudies:
     def test_local_searches_asked_together_are_one(self):
         study = Study(SPD(3), HDGaBO(2, ("local",), **QUICK), seed=0).run(smooth(SPD(3)), 6, progress=False)
         together = study.ask(3)
-        assert len({tuple(trial.notes[START]) for trial in together}) == 1
+        assert len({trial.memory.start for trial in together}) == 1
+        assert together[0].memory.start in range(6)
         assert len({tuple(trial.x.flatten().tolist()) for trial in together}) == 3
 
 
@@ -737,7 +669,7 @@ def test_a_hidden_function_is_minimised_better_than_at_random():
         return torch.stack([1 - mapping.project(points)[:, 0] for mapping, points in zip(mappings, x, strict=True)])
 
     def best(method, budget):
-        x, who = x0, [[{}] * 5 for _ in range(count)]
+        x, who = x0, [[Memory()] * 5 for _ in range(count)]
         while x.shape[1] < budget:
             rngs = [seeded(100 * x.shape[1] + k) for k in range(count)]
             new, found = method.propose(space, Runs(x, evaluate(x), x[:, :0], rngs, who))
