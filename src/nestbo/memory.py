@@ -75,7 +75,7 @@ class Memory:
             raise StoreError(f"The memory of a trial is a JSON object, got {type(found).__name__}. Restore a copy.")
         try:
             return cls(**_checked(found if found.keys() <= _SILENT.keys() else _translated(found)))
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
+        except (TypeError, ValueError, LookupError, AttributeError, OverflowError, RecursionError) as error:
             raise StoreError(f"The memory of a trial is damaged: {error}. Restore a copy of the file.") from error
 
     def without(self, models: Iterable[str]) -> Memory:
@@ -101,10 +101,7 @@ def _brief(fit: Fit) -> dict[str, Any]:
 
 def _checked(found: dict[str, Any]) -> dict[str, Any]:
     """The fields of a memory from JSON values, each of its type."""
-    read = {name: _READERS[name](value) for name, value in found.items()}
-    if not all(map(_sound, (*read.get("worth", {}).values(), read.get("noise", 0.0)))):
-        raise ValueError("a number is not finite")
-    return read
+    return {name: _READERS[name](value) for name, value in found.items()}
 
 
 def _fit(found: dict[str, Any]) -> Fit:
@@ -113,7 +110,7 @@ def _fit(found: dict[str, Any]) -> Fit:
         _whole(found["evaluations"]),
         _numbers(found.get("basis", ())),
         None if found.get("seen") is None else _whole(found["seen"]),
-        bool(found.get("failed", False)),
+        _truth(found.get("failed", False)),
     )
 
 
@@ -125,19 +122,39 @@ def _numbers(values: Any) -> tuple[float, ...]:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _sound(value):
-        raise ValueError(f"{value!r} is no finite number")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{value!r:.80} is no finite number")
     return float(value)
 
 
-def _sound(value: float | None) -> bool:
-    return value is None or math.isfinite(value)
-
-
 def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{value!r} is no whole number")
+    """An index, a count or a name: none of them is negative."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{value!r:.80} is no whole number from 0 on")
     return value
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{value!r:.80} is neither true nor false")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.80} is no text")
+    return value
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{value!r:.80} is no JSON object")
+    return value
+
+
+def _steep(pair: Any) -> tuple[bool, int]:
+    chosen, evaluations = pair
+    return _truth(chosen), _whole(evaluations)
 
 
 def _optional(read: Any) -> Any:
@@ -145,21 +162,22 @@ def _optional(read: Any) -> Any:
 
 
 _READERS: dict[str, Any] = {
-    "arm": _optional(str),
-    "fits": lambda found: {str(name): _fit(fit) for name, fit in found.items()},
-    "worth": lambda found: {str(name): _number(value) for name, value in found.items()},
-    "steep": _optional(lambda pair: (bool(pair[0]), _whole(pair[1]))),
+    "arm": _optional(_text),
+    "fits": lambda found: {name: _fit(fit) for name, fit in _object(found).items()},
+    "worth": lambda found: {name: _number(value) for name, value in _object(found).items()},
+    "steep": _optional(_steep),
     "noise": _optional(_number),
     "start": _optional(_whole),
     "frame": _optional(_whole),
     "columns": _numbers,
-    "moved": bool,
-    "own": dict,
+    "moved": lambda found: found == _SENTENCE or _truth(found),
+    "own": _object,
 }
 
 
 # What nestbo 0.1 called things. The coordinates of embedded spaces and of starts have no successor: they begin anew.
 _WORTH, _NOISE, _SEED, _MOVED = "worth:", "inferred_noise", "embedding", "moved"
+_SENTENCE = "to satisfy the constraints"  # why a suggestion was moved
 
 
 def _translated(found: dict[str, Any]) -> dict[str, Any]:
