@@ -16,7 +16,7 @@ import nestbo as nb
 from nestbo.acquisition import ACQUISITIONS, candidates, maximise
 from nestbo.strategies import EuclideanBO, Runs
 from nestbo.strategies.coordinates import chart
-from nestbo.strategies.sections import OPTIMISERS, fit, spread
+from nestbo.search.sections import OPTIMISERS, fit, spread
 
 PAGE = Path(__file__).parent.parent / "docs" / "baselines.md"
 MARK, END = "<!-- table: slsqp -->", "<!-- end -->"
