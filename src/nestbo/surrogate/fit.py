@@ -38,8 +38,9 @@ _FIT_TOLERANCE = 1e-3
 
 @dataclass(frozen=True)
 class Surrogate:
-    """A fitted model of an objective: ``mapping`` leads to the latent space, where ``gp`` lives in the model's units.
+    """A fitted model of the objective of each of several runs, a batch axis in front of all; ``Model`` is one of them.
 
+    ``mapping`` leads to the latent space, where ``gp`` lives in the model's units.
     ``outputs`` is the map between these units and the objective's, ``notes`` are what the next fit wants to know, and
     ``loss`` (*runs) is what the fit has minimised.
     """
