@@ -16,6 +16,7 @@ from nestbo.errors import ArgumentError
 from nestbo.history import History
 from nestbo.manifolds import Manifold
 from nestbo.specification import Specified
+from nestbo.strategies.repeats import drawn_again
 from nestbo.strategies.runs import Runs
 from nestbo.surrogate import Surrogate
 
@@ -64,6 +65,11 @@ class Strategy(Specified, ABC):
     def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[dict[str, Any]]]:
         """One point for each run, (runs, *point), with notes: the core, in which runs are a batch axis."""
 
+    @property
+    def repeats(self) -> bool:
+        """Whether a point that is known may be suggested again: published methods do so, to the letter."""
+        return False
+
     def check(self, space: Manifold) -> None:
         """Raise if the method cannot work on this space: before anything is evaluated, not after."""
 
@@ -91,6 +97,8 @@ class Strategy(Specified, ABC):
             if constraints is not None and not constraints.allows(x[0]):
                 x = constraints.nearest(x[0], rng, runs.x[0]).unsqueeze(0)
                 notes = [{**notes[0], "moved": "to satisfy the constraints"}]
+            if not self.repeats:
+                x, notes = drawn_again(space, x, notes, runs)
             suggestions.append(Suggestion(x[0], notes[0]))
             runs = runs.with_pending(x, notes)
         return suggestions

@@ -61,10 +61,14 @@ def log_chance(models: list[Surrogate], domain: Manifold, reach: Reach) -> Calla
         return None
 
     def chance(z: Tensor) -> Tensor:
-        x = reach(z.unflatten(-1, domain.point_shape))
-        return sum((_log_probability(model, x) for model in models), start=torch.zeros((), dtype=x.dtype))
+        return log_probability(models, reach(z.unflatten(-1, domain.point_shape)))
 
     return chance
+
+
+def log_probability(models: list[Surrogate], x: Tensor) -> Tensor:
+    """The logarithm of the probability that all constraints hold at points x (…, runs, 1, *point), (…, runs)."""
+    return sum((_log_probability(model, x) for model in models), start=torch.zeros((), dtype=x.dtype, device=x.device))
 
 
 def _log_probability(model: Surrogate, x: Tensor) -> Tensor:

@@ -37,8 +37,10 @@ from nestbo.strategies.arms import (
     standings,
 )
 from nestbo.strategies.base import Standing, Strategy, check_choice, due
+from nestbo.strategies.exploring import farthest
 from nestbo.strategies.feasibility import Reach, constraint_models, constraint_notes, limits, log_chance
 from nestbo.strategies.local import START, regions, regions_at_best, search_near
+from nestbo.strategies.repeats import unrepeated
 from nestbo.strategies.runs import INFERRED, Runs, latest
 from nestbo.surrogate import (
     CRITERIA,
@@ -93,14 +95,26 @@ class Bayesian(Strategy):
         if runs.y.shape[1] == 0 or runs.y.shape[1] + runs.pending.shape[1] < self.initial:
             return runs.random(space), [{} for _ in runs.rngs]
         arms = self.choose(self.arms_on(space), runs)
-        x, notes = torch.empty_like(runs.x[:, 0]), [{"arm": arm.name} for arm in arms]
+        x, notes = torch.empty_like(runs.x[:, 0]), [dict[str, Any]() for _ in arms]
         kinds = [due(latest(past, arm.model), runs.y.shape[1]) for arm, past in zip(arms, runs.notes, strict=True)]
         # All runs that search one domain, after the same kind of fit, do so together.
         for which in _alike(list(zip((arm.domain for arm in arms), kinds, strict=True))):
-            x[which], found = self._suggest(space, [arms[run] for run in which], runs.take(which))
+            part = runs.take(which)
+            point, found = self._suggest(space, [arms[run] for run in which], part)
+            found = [{"arm": arms[run].name} | note for run, note in zip(which, found, strict=True)]
+            x[which], found = self._unrepeated(space, part, space.project(point), found)
             for run, note in zip(which, found, strict=True):
-                notes[run] |= note
-        return space.project(x), notes
+                notes[run] = note
+        return x, notes
+
+    def _unrepeated(
+        self, space: Manifold, runs: Runs, x: Tensor, notes: list[dict[str, Any]]
+    ) -> tuple[Tensor, list[dict[str, Any]]]:
+        """The points found, or others where these are known already."""
+        if self.repeats:
+            return x, notes
+        rules = constraint_models(kernel(self.kernel, space), runs)
+        return unrepeated(space, x, notes, runs, partial(farthest, space, space, _same, rules, runs))
 
     def _suggest(self, space: Manifold, arms: list[Arm], runs: Runs) -> tuple[Tensor, list[dict[str, Any]]]:
         """Fit, maximise, lift."""
@@ -282,6 +296,10 @@ class GaBO(Bayesian):
         """As in the paper: geodesic Gaussian kernel, maximum likelihood, expected improvement, trust regions."""
         return cls(kernel="geodesic-gaussian", acquisition="ei", optimiser="trust-region", priors=False)
 
+    @property
+    def repeats(self) -> bool:
+        return self == self.paper()
+
     @classmethod
     def samples(cls) -> list[Self]:
         return [cls(), cls.paper(), cls(kernel="gaussian", acquisition="ucb", outputs="bilog")]
@@ -334,6 +352,10 @@ class HDGaBO(Bayesian):
         """As in the paper: one nested model, geodesic Gaussian kernel, approximate SPD distances, EI, fitted lift."""
         settings: dict[str, Any] = {"kernel": "geodesic-gaussian", "acquisition": "ei", "optimiser": "trust-region"}
         return cls(latent_dim, ("fitted",), exact=False, outputs="standardise", priors=False, **settings)
+
+    @property
+    def repeats(self) -> bool:
+        return self == self.paper(self.latent_dim)
 
     @classmethod
     def samples(cls) -> list[Self]:

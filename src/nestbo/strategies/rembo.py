@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import torch
@@ -12,6 +14,7 @@ from torch import Tensor
 from nestbo.manifolds import Box, Manifold
 from nestbo.manifolds.base import check_size
 from nestbo.strategies.coordinates import Chart, chart
+from nestbo.strategies.repeats import unrepeated
 from nestbo.strategies.runs import Runs
 from nestbo.strategies.sections import InCoordinates, Section
 
@@ -46,16 +49,20 @@ class REMBO(InCoordinates):
         on, asked = chart(space, self.coordinates), runs.y.shape[1] + runs.pending.shape[1]
         seeds = [self._turn(notes, asked, rng) for notes, rng in zip(runs.notes, runs.rngs, strict=True)]
         own = [_own(notes, seed) for notes, seed in zip(runs.notes, seeds, strict=True)]
-        x, notes = runs.x.new_empty(len(seeds), *space.point_shape), [{_NOTE: seed} for seed in seeds]
+        x, notes = runs.x.new_empty(len(seeds), *space.point_shape), [dict[str, Any]() for _ in seeds]
         for mine in dict.fromkeys(own):  # runs whose embeddings made the same evaluations go on together
             which = [run for run, other in enumerate(own) if other == mine]
-            part = runs.take(which).only(list(mine))
+            known = runs.take(which)
+            part = known.only(list(mine))
             if len(mine) < _FEWEST or asked < self.initial:
-                x[which] = self._anywhere(on, [seeds[run] for run in which], part)
-                continue
-            x[which], found = self.search(on, self.section(on, part), part)
+                explore: Callable[[], Tensor] = partial(self._anywhere, on, [seeds[run] for run in which], part)
+                point, found = explore(), [dict[str, Any]() for _ in which]
+            else:
+                point, found, explore = self.search(on, self.section(on, part), part)
+            found = [{_NOTE: seeds[run]} | note for run, note in zip(which, found, strict=True)]
+            x[which], found = unrepeated(space, point, found, known, explore)
             for run, note in zip(which, found, strict=True):
-                notes[run] |= note
+                notes[run] = note
         return x, notes
 
     def _turn(self, notes: list[dict[str, Any]], asked: int, rng: torch.Generator) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,7 +20,9 @@ from nestbo.optimise import Result, lbfgs
 from nestbo.optimise.slsqp import slsqp
 from nestbo.strategies.base import Strategy, check_choice, due
 from nestbo.strategies.coordinates import COORDINATES, Chart, chart
+from nestbo.strategies.exploring import farthest
 from nestbo.strategies.feasibility import constraint_models, constraint_notes, limits, log_chance
+from nestbo.strategies.repeats import unrepeated
 from nestbo.strategies.runs import Runs
 from nestbo.surrogate import Surrogate, fit_surrogate, previous_parameters
 
@@ -83,10 +86,13 @@ class InCoordinates(Strategy):
         if runs.y.shape[1] == 0 or runs.y.shape[1] + runs.pending.shape[1] < self.initial:
             return runs.random(space), [{} for _ in runs.rngs]
         on = chart(space, self.coordinates)
-        return self.search(on, self.section(on, runs), runs)
+        x, notes, explore = self.search(on, self.section(on, runs), runs)
+        return unrepeated(space, x, notes, runs, explore)
 
-    def search(self, chart: Chart, section: Section, runs: Runs) -> tuple[Tensor, list[dict[str, Any]]]:
-        """Fit the model, and find where it promises most on the section."""
+    def search(
+        self, chart: Chart, section: Section, runs: Runs
+    ) -> tuple[Tensor, list[dict[str, Any]], Callable[[], Tensor]]:
+        """Fit the model, and find where it promises most on the section; and who explores if that is known already."""
         inputs = section.reduce(chart.coordinates(runs.x))
         unit = spread(inputs)
         surrogate = fit(inputs / unit, runs)
@@ -108,7 +114,8 @@ class InCoordinates(Strategy):
         value = constrained(worth, chance, runs.feasible)
         z = search(value, section.domain, section.starts, runs.ranking, runs.rngs, optimiser=optimiser, limits=within)
         x = section.reach(z.unsqueeze(1)).squeeze(1)
-        return chart.space.project(x), notes
+        explore = partial(farthest, chart.space, section.domain, section.reach, rules, runs)
+        return chart.space.project(x), notes, explore
 
 
 def spread(inputs: Tensor) -> Tensor:
