@@ -14,9 +14,9 @@ import torch
 
 import nestbo as nb
 from nestbo.acquisition import ACQUISITIONS, candidates, maximise
+from nestbo.search.sections import OPTIMISERS, fit, spread
 from nestbo.strategies import EuclideanBO, Runs
 from nestbo.strategies.coordinates import chart
-from nestbo.search.sections import OPTIMISERS, fit, spread
 
 PAGE = Path(__file__).parent.parent / "docs" / "baselines.md"
 MARK, END = "<!-- table: slsqp -->", "<!-- end -->"

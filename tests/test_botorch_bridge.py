@@ -11,7 +11,7 @@ import nestbo.botorch
 from nestbo import SPD, Product, Sphere
 from nestbo.kernels import kernel
 from nestbo.optimise import lbfgs, trust_region
-from nestbo.surrogate import Data, Model, fit
+from nestbo.surrogate import Data, Description, fit
 
 SPACES = [Sphere(4), SPD(2, eigenvalues=(0.1, 5)), Product(Sphere(2), SPD(2, eigenvalues=(0.1, 5)))]
 spaces = pytest.mark.parametrize("space", SPACES, ids=repr)
@@ -22,7 +22,7 @@ def model(space, rng):
     """A process of one run without a run axis, as BoTorch's own models have it."""
     x = space.random(15, rng=rng)
     y = space.embed(x).sum(-1).sin()
-    gp = fit(Model(kernel("matern52", space)), Data(x.unsqueeze(0), y.unsqueeze(0), [rng])).gp
+    gp = fit(Description(kernel("matern52", space)), Data(x.unsqueeze(0), y.unsqueeze(0), [rng])).gp
     parts = (gp.x, gp.z, gp.lengthscale, gp.mean, gp.scale, gp.noise)
     return type(gp)(gp.kernel, *(part[0] for part in parts))
 

@@ -9,6 +9,7 @@ import torch
 import nestbo.experiment
 from nestbo import SPD, ArgumentError, Sphere
 from nestbo.experiment import Progress, Trials, main, run
+from nestbo.memory import Memory
 from nestbo.problems import problem
 
 GABO = Trials("ackley", "sphere:4", "gabo", (3, 4), latent_dim=2)
@@ -23,17 +24,17 @@ def silent(line):
 def same(a: Progress, b: Progress):
     assert torch.equal(a.x, b.x)
     assert torch.equal(a.y, b.y)
-    assert a.notes == b.notes
+    assert a.memories == b.memories
 
 
-def test_points_values_and_notes(tmp_path):
+def test_points_values_and_memories(tmp_path):
     state = run(GABO, 8, tmp_path / "a.npz")
     assert state.x.shape == (2, 8, 5)
     Sphere(4).check(state.x, 1e-9)
     for k, seed in enumerate(GABO.seeds):
         hidden = problem("ackley", Sphere(4), latent_dim=2, seed=seed)
         torch.testing.assert_close(state.y[k], hidden.objective(state.x[k]))
-        assert [note.get("arm") for note in state.notes[k]] == [None] * 5 + ["full"] * 3
+        assert [memory.arm for memory in state.memories[k]] == [None] * 5 + ["full"] * 3
     assert state.seconds[:5] == (0,) * 5
     assert len(state.seconds) == 8
     assert min(state.seconds[5:]) > 0
@@ -49,14 +50,15 @@ def test_a_run_in_parts_is_the_straight_run(trials, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["hdgabo:latent_dim=2", "rembo:3:embeddings=2", "hdgabo:1:arms=fitted,"])
-def test_notes_that_are_dropped_are_of_no_use(method, tmp_path, monkeypatch):
+def test_fits_that_are_dropped_are_of_no_use(method, tmp_path, monkeypatch):
     trials = Trials("ackley", "sphere:6", method, (0, 1), latent_dim=2)
     light = run(trials, 13, tmp_path / "light.npz", report=silent)
-    monkeypatch.setattr(nestbo.experiment.trials, "_lightened", lambda past, note: past)
+    monkeypatch.setattr(nestbo.experiment.trials, "_lightened", lambda past, new: past)
     full = run(trials, 13, tmp_path / "full.npz", report=silent)
     assert torch.equal(light.x, full.x)
-    nested = [key for note in light.notes[0] for key in note if key.startswith("nested:")]
+    nested = [name for memory in light.memories[0] for name, fit in memory.fits.items() if fit.basis]
     assert len(nested) == len(set(nested))
+    assert [memory.arm for memory in light.memories[0]] == [memory.arm for memory in full.memories[0]]
 
 
 def test_a_limit_stops_and_a_later_call_goes_on(tmp_path):
@@ -126,14 +128,29 @@ def test_a_file_of_other_trials_is_refused(tmp_path):
 def test_the_file_is_plain_arrays_and_json(tmp_path):
     state = run(HDGABO, 7, tmp_path / "a.npz")
     with np.load(tmp_path / "a.npz", allow_pickle=False) as file:
-        assert set(file.files) == {"about", "x", "y", "notes", "seconds"}
+        assert set(file.files) == {"about", "x", "y", "memories", "seconds"}
         np.testing.assert_array_equal(file["x"], state.x)
         np.testing.assert_array_equal(file["y"], state.y)
-        assert json.loads(file["notes"].tobytes()) == state.notes
+        found = json.loads(file["memories"].tobytes())
+        assert [[Memory.of(each) for each in trial] for trial in found] == state.memories
         about = json.loads(str(file["about"]))
     assert (about["problem"], about["space"], about["method"]) == ("ackley", "sphere:5", HDGABO.method)
     assert (about["seeds"], about["latent_dim"], about["device"]) == ([0, 1], 2, "cpu")
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_file_of_an_earlier_version_is_continued(tmp_path):
+    """What nestbo 0.1 called notes had the fits of models beside who suggested."""
+    straight = run(GABO, 8, tmp_path / "a.npz")
+    run(GABO, 7, tmp_path / "b.npz")
+    with np.load(tmp_path / "b.npz") as file:
+        arrays = dict(file)
+    earlier = [
+        [({"arm": m["arm"]} if "arm" in m else {}) | m.get("fits", {}) for m in trial]
+        for trial in json.loads(arrays.pop("memories").tobytes())
+    ]
+    np.savez_compressed(tmp_path / "b.npz", notes=np.frombuffer(json.dumps(earlier).encode(), np.uint8), **arrays)
+    same(run(GABO, 8, tmp_path / "b.npz"), straight)
 
 
 def test_methods_of_a_trial_start_from_the_same_points(tmp_path):

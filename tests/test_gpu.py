@@ -9,7 +9,7 @@ from nestbo.kernels import kernel
 from nestbo.memory import Fit, Memory
 from nestbo.optimise import lbfgs
 from nestbo.strategies import Runs
-from nestbo.surrogate import Model, fit
+from nestbo.surrogate import Description, fit
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 SPACES = [Sphere(8), SPD(4, eigenvalues=(0.1, 5.0))]
@@ -83,5 +83,5 @@ def test_fits_agree_with_those_of_a_cpu(space):
     for device in ("cpu", "cuda"):
         runs = runs_on(device, space, hidden.objective)
         previous = [Fit((0.0, -5.0), 9)] * 3
-        losses.append(fit(Model(on), runs.data, previous).loss.cpu())
+        losses.append(fit(Description(on), runs.data, previous).loss.cpu())
     torch.testing.assert_close(*losses, rtol=0, atol=1e-6)

@@ -522,19 +522,28 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("manifold", "x", "parts"),
         [
-            (Sphere(2), [1.0, 1.0, 0.0], ["Sphere(2)", "norm is 1", "0.414", ".project"]),
-            (SPD(2), [[1.0, 0.0], [0.0, -1.0]], ["SPD(2)", "eigenvalues positive", ".project"]),
-            (SPD(2), [[1.0, 0.5], [0.0, 1.0]], ["symmetric", "0.5", ".project"]),
-            (SPD(2), [[0.0, 0.0], [0.0, 0.0]], ["eigenvalues positive", ".project"]),
+            (Sphere(2), [1.0, 1.0, 0.0], ["Sphere(2) to within 1e-06: its norm is 1.414, it must be 1.", ".project"]),
+            (Sphere(2), [1.0 + 2e-6, 0.0, 0.0], ["its norm is 1.000002, it must be 1."]),
+            (SPD(2), [[1.0, 0.0], [0.0, -1.0]], ["SPD(2)", "eigenvalues lie between -1 and 1, they must be positive"]),
+            (SPD(2), [[1.0, 0.5], [0.0, 1.0]], ["entries (0, 1) and (1, 0) are 0.5 and 0, they must be equal"]),
+            (SPD(2), [[0.0, 0.0], [0.0, 0.0]], ["must be positive", ".project"]),
             (
                 SPD(2, eigenvalues=(1, 2)),
                 [[3.0, 0.0], [0.0, 1.0]],
-                ["within [1.0, 2.0]", "violation of 1:", ".project"],
+                ["eigenvalues lie between 1 and 3, they must lie within [1.0, 2.0].", ".project"],
             ),
-            (Stiefel(2, 1), [[1.0], [1.0]], ["orthonormal", ".project"]),
-            (Grassmann(2, 1), [[1.0], [1.0]], ["orthonormal", ".project"]),
-            (Box(0, 1), [1.5], ["between its bounds", "0.5", ".project"]),
-            (Product(Sphere(1), Box(0, 1)), [1.0, 0.0, 3.0], ["factor", "between its bounds", ".project"]),
+            (Stiefel(2, 1), [[1.0], [1.0]], ["its column 0 has the norm 1.414, it must be 1", ".project"]),
+            (
+                Grassmann(3, 2),
+                [[1.0, 0.6], [0.0, 0.8], [0.0, 0.0]],
+                ["its columns 0 and 1 have the inner product 0.6, it must be 0"],
+            ),
+            (Box(0, [1, 2]), [0.5, 2.5], ["its coordinate 1 is 2.5, it must lie between 0 and 2.", ".project"]),
+            (
+                Product(Sphere(1), Box(0, 1)),
+                [1.0, 0.0, 3.0],
+                ["its part 1 is no point of Box((0.0,), (1.0,)): its coordinate 0 is 3, it must lie between 0 and 1."],
+            ),
         ],
         ids=repr,
     )
@@ -543,6 +552,17 @@ class TestErrors:
             manifold.check(x)
         assert all(part in message(error) for part in parts)
         manifold.check(manifold.project(torch.tensor(x, dtype=torch.float64)))
+
+    def test_of_many_the_worst_is_described(self):
+        with pytest.raises(OffManifoldError, match=r"but 2 of 3 are none\. The worst: its norm is 3, it must be 1\."):
+            Sphere(1).check([[0.0, 2.0], [0.6, 0.8], [3.0, 0.0]])
+
+    @samples
+    def test_every_fault_has_a_number_that_was_found(self, manifold, rng):
+        x = 3 * manifold.random(rng=rng) + 0.1
+        if manifold.violation(x) > 0:
+            assert any(character.isdigit() for character in manifold.fault(x))
+            assert "must" in manifold.fault(x)
 
     @samples
     @pytest.mark.parametrize("bad", [math.nan, math.inf])

@@ -14,7 +14,7 @@ from nestbo.kernels import kernel
 from nestbo.memory import Fit, Memory
 from nestbo.nested import NestedSphere, Nesting
 from nestbo.outputs import Standardise
-from nestbo.surrogate import CRITERIA, GP, Data, Effort, Model, fit, leave_one_out, steepness, worth_of_basis
+from nestbo.surrogate import CRITERIA, GP, Data, Description, Effort, fit, leave_one_out, steepness, worth_of_basis
 
 SPHERES = Nesting(Sphere(4), Sphere(1))
 MATRICES = Nesting(SPD(3), SPD(1))
@@ -57,7 +57,7 @@ def medians(nesting, noise=1e-4):
 def fit_nested(nesting, x, y, previous=None, effort=Effort.FEW_STEPS, guess=None, noise=None, rngs=None, **options):
     """One generator for each run."""
     data = Data(x, y, rngs or generators(len(x)), noise)
-    return fit(Model(on(nesting), nesting, **options), data, previous, effort, guess=guess)
+    return fit(Description(on(nesting), nesting, **options), data, previous, effort, guess=guess)
 
 
 def fit_at(basis, parameters):
@@ -218,7 +218,7 @@ class TestFit:
         for y, worthwhile in ((nested, True), (whole, False)):
             fits = (
                 fit_nested(MATRICES, x, y),
-                fit(Model(kernel("matern52", SPD(3))), Data(x, y, generators(3))),
+                fit(Description(kernel("matern52", SPD(3))), Data(x, y, generators(3))),
             )
             assert ((worth_of_basis(*fits, MATRICES.bases.dim) > 0) == worthwhile).all()
 
@@ -238,7 +238,7 @@ class TestFit:
     def test_active_directions_of_the_full_model_are_a_guess(self, rng):
         """They are nearer than chance, and a fit that begins there ends with the subspace, though not at once."""
         truth, x, y = hidden(SPHERES, 60, rng)
-        full = fit(Model(kernel("matern52", Sphere(4))), Data(x, y, generators(1)))
+        full = fit(Description(kernel("matern52", Sphere(4))), Data(x, y, generators(1)))
         leaf = x.clone().requires_grad_()
         (gradient,) = torch.autograd.grad(full.gp.moments(leaf)[0].sum(), leaf)
         guess, previous = SPHERES.active(Sphere(4).to_tangent(x, gradient)), None
@@ -366,7 +366,7 @@ class TestFit:
         nesting, k = Nesting(Sphere(11), Sphere(10)), kernel("geodesic-gaussian", Sphere(10))
         basis = torch.eye(12, 11, dtype=torch.float64)
         previous = [fit_at(basis, torch.cat([k.median_lengthscale.log(), torch.tensor([math.log(1e-4)]).double()]))]
-        surrogate = fit(Model(k, nesting), Data(x, x[..., 0], generators(1)), previous)
+        surrogate = fit(Description(k, nesting), Data(x, x[..., 0], generators(1)), previous)
         assert surrogate.predict(x).isfinite().all()
         assert surrogate.fits[0].failed
 
@@ -378,7 +378,7 @@ class TestSteepness:
         space = Sphere(3)
         x = space.random(len(values), 30, rng=rng)
         y = torch.stack([f(x[k]) for k, f in enumerate(values)])
-        return steepness(Model(kernel("matern52", space)), Data(x, y, generators(len(values)))).tolist()
+        return steepness(Description(kernel("matern52", space)), Data(x, y, generators(len(values)))).tolist()
 
     def test_of_an_exponential_and_not_of_a_wave(self, rng):
         steep = lambda x: (8 * x[:, 0]).exp()

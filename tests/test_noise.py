@@ -9,7 +9,7 @@ import nestbo as nb
 from nestbo.acquisition import ACQUISITIONS, Question
 from nestbo.kernels import kernel
 from nestbo.search.runs import settled
-from nestbo.surrogate import Data, Model, fit
+from nestbo.surrogate import Data, Description, fit
 
 
 def seeded(seed):
@@ -69,7 +69,7 @@ class TestModel:
         test = nb.Sphere(2).random(1, 200, rng=seeded(2))
         errors = [
             (
-                fit(Model(kernel("matern52", nb.Sphere(2))), Data(x, y, [seeded(0)], noise)).predict(test)
+                fit(Description(kernel("matern52", nb.Sphere(2))), Data(x, y, [seeded(0)], noise)).predict(test)
                 - 3 * test[..., 0]
             )
             .square()
@@ -83,7 +83,7 @@ class TestModel:
     def test_equal_variances_are_one_variance(self):
         x, y = self.values(torch.full((1, 30), 0.25, dtype=torch.float64))
         fits = [
-            fit(Model(kernel("matern52", nb.Sphere(2))), Data(x, y, [seeded(0)], noise))
+            fit(Description(kernel("matern52", nb.Sphere(2))), Data(x, y, [seeded(0)], noise))
             for noise in (0.25, torch.full_like(y, 0.25))
         ]
         torch.testing.assert_close(fits[0].gp.weights, fits[1].gp.weights, rtol=1e-6, atol=1e-9)
@@ -105,7 +105,7 @@ class TestAcquisition:
         """Few points, so that none is left out; the same samples."""
         space = nb.Sphere(2)
         x = space.random(1, 6, rng=rng)
-        gp = fit(Model(kernel("matern52", space)), Data(x, x[..., 0], [rng], 0.1)).gp
+        gp = fit(Description(kernel("matern52", space)), Data(x, x[..., 0], [rng], 0.1)).gp
         ours = ACQUISITIONS["lognei"](Question(gp, gp.z.amin(-1), None, 3))
         assert isinstance(ours, qLogNoisyExpectedImprovement)
         assert sorted(ours.X_baseline[0, :, 0].tolist()) == sorted(x[0, :, 0].tolist())
@@ -117,7 +117,7 @@ class TestAcquisition:
         x = torch.stack([angle.cos(), angle.sin()], -1).unsqueeze(0)
         y = (-x[..., 0]).clone()
         y[0, 15] -= 3
-        gp = fit(Model(kernel("matern52", space)), Data(x, y, [rng], 0.5)).gp
+        gp = fit(Description(kernel("matern52", space)), Data(x, y, [rng], 0.5)).gp
         good = torch.tensor([[[1.0, 0.0]]]).double()
         values = [ACQUISITIONS[name](Question(gp, gp.z.amin(-1), None, 0))(good).item() for name in ("logei", "lognei")]
         assert values[1] > values[0] + 1

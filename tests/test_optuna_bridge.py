@@ -223,11 +223,150 @@ class TestWhatStrategiesSee:
         assert drawn[0] == drawn[1]
         assert len(set(drawn[0])) == 4
 
+    def test_coordinates_that_were_enqueued_alone_are_completed_by_a_suggestion(self, watched):
+        space = Box([0, 0], [1, 1])
+        study = begun(space, watched)
+        study.enqueue_trial({"x_0": 0.25})
+        first = study.ask()
+        assert first.relative_params  # nothing is read yet
+        suggest(study.ask(), space)
+        x = suggest(first, space)
+        assert x[0] == 0.25
+        assert torch.equal(watched.seen[1].pending[0, 0], x)
+        assert [trial.notes for trial in study.sampler.history(study)] == [{}, {"turn": 2}]
+
     def test_threads(self):
         study = begun(Sphere(2), GaBO(initial=3))
         study.optimize(lambda trial: value(Sphere(2), suggest(trial, Sphere(2))), n_trials=6, n_jobs=3)
         points = torch.stack([point(t, Sphere(2)) for t in study.trials])
         assert (torch.cdist(points, points) + torch.eye(6) > 1e-9).all()
+
+
+class TestConstraints:
+    """Optuna's are satisfied where they are ≤ 0, nestbo's where they are ≥ 0."""
+
+    def test_they_reach_the_strategy(self, watched):
+        def objective(trial):
+            x = suggest(trial, Sphere(1))
+            trial.set_constraint("load", float(x[0]))
+            trial.set_constraint("heat", float(x[1]) - 0.5)
+            return 1.0
+
+        study = begun(Sphere(1), watched)
+        study.optimize(objective, n_trials=3)
+        suggest(study.ask(), Sphere(1))
+        x = watched.seen[-1].x
+        wanted = torch.stack([0.5 - x[..., 1], -x[..., 0]], -1)  # heat, load
+        torch.testing.assert_close(watched.seen[-1].constraints, wanted)
+        assert watched.seen[-1].feasible.tolist() == (wanted >= 0).all(-1).tolist()
+
+    def test_a_function_gives_them_as_in_optunas_samplers(self, watched):
+        sampler = ManifoldSampler(Sphere(1), watched, constraints_func=lambda trial: (trial.params["x_0"], -1.0))
+        study = optuna.create_study(sampler=sampler)
+        study.optimize(lambda trial: suggest(trial, Sphere(1))[1].item(), n_trials=2)
+        assert [t.constraints for t in study.sampler.history(study)] == [(-t.params["x_0"], 1.0) for t in study.trials]
+        assert study.trials[0].constraints == {"0": study.trials[0].params["x_0"], "1": -1.0}
+
+    def test_one_that_a_trial_does_not_name_counts_as_the_least_told(self):
+        def told(value, **constraints):
+            return optuna.trial.create_trial(
+                params=params([1.0, 0.0], Sphere(1)),
+                distributions=distributions(Sphere(1)),
+                value=value,
+                constraints=constraints,
+            )
+
+        study = begun(Sphere(1))
+        study.add_trials([told(1.0, load=1.0), told(2.0, heat=-2.0, load=-1.0), told(3.0), told(4.0, heat=math.inf)])
+        history = study.sampler.history(study)
+        assert [trial.constraints for trial in history] == [(-1.0, 2.0), (1.0, 2.0), None, None]
+        assert [trial.status for trial in history] == ["told", "told", "told", "failed"]
+        assert history.best.value == 2.0
+
+    def test_suggestions_are_those_of_a_nestbo_study_told_the_same(self):
+        space, method = Sphere(2), GaBO(initial=3)
+
+        def objective(trial):
+            x = suggest(trial, space)
+            trial.set_constraint("side", 0.2 - float(x[0]))
+            return value(space, x)
+
+        theirs, ours = begun(space, method), nb.Study(space, method, seed=0)
+        theirs.optimize(objective, n_trials=6)
+        ours.run(lambda x: nb.Observation(value(space, x), constraints=float(x[0]) - 0.2), 6, progress=False)
+        pairs = zip(theirs.trials, ours.history, strict=True)
+        assert all(torch.equal(point(their, space), our.x) for their, our in pairs)
+
+    def test_suggestions_learn_to_be_feasible(self):
+        def objective(trial):
+            x = suggest(trial, Sphere(2))
+            trial.set_constraint("north", 0.3 - float(x[2]))  # x[2] ≥ 0.3
+            return float(x[2] + x[0])
+
+        study = begun(Sphere(2), GaBO(initial=4))
+        study.optimize(objective, n_trials=14)
+        feasible = [trial.constraints["north"] <= 0 for trial in study.trials]
+        assert sum(feasible[-6:]) >= 3
+        assert study.best_trial.constraints["north"] <= 0
+
+    @pytest.mark.parametrize("given", [math.nan, "many", (), None])
+    def test_what_is_no_constraint(self, given):
+        sampler = ManifoldSampler(Sphere(1), RandomSearch(), constraints_func=lambda trial: given)
+        study = optuna.create_study(sampler=sampler)
+        with pytest.raises(ArgumentError, match="numbers"):
+            study.optimize(lambda trial: suggest(trial, Sphere(1))[1].item(), n_trials=1)
+
+    def test_what_is_no_function(self):
+        with pytest.raises(ArgumentError, match="constraints_func is a function of a trial, got 3"):
+            ManifoldSampler(Sphere(1), constraints_func=3)
+
+
+class TestOtherSpaces:
+    """A study may hold trials of another space whose parameters have the same names."""
+
+    @pytest.mark.parametrize(
+        ("before", "now"),
+        [
+            (Box([0, 0], [1, 1]), Box([5, 5], [9, 9])),
+            (Box([0, 0], [1, 1]), Sphere(1)),
+            (Product(Sphere(1), Sphere(1)), Sphere(3)),
+            (Sphere(3), Sphere(2)),
+            (Sphere(2), Sphere(3)),
+            (nb.Stiefel(3, 2), nb.Grassmann(3, 2)),
+        ],
+        ids=repr,
+    )
+    def test_their_trials_are_left_out_with_one_warning(self, before, now):
+        study = begun(before, RandomSearch())
+        study.optimize(lambda trial: value(before, suggest(trial, before)), n_trials=2)
+        assert study.ask().relative_params  # suggested, and not yet read
+        study.sampler = ManifoldSampler(now, RandomSearch())
+        with pytest.warns(UserWarning, match=r"^3 trials .* no point of .*left out") as caught:
+            study.optimize(lambda trial: value(now, suggest(trial, now)), n_trials=3)
+        assert len(caught) == 1
+        assert [trial.index for trial in study.sampler.history(study)] == [3, 4, 5]
+
+    def test_points_of_any_sampler_belong_to_the_space_that_the_objective_names(self):
+        study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+        study.optimize(lambda trial: value(Sphere(2), suggest(trial, Sphere(2))), n_trials=3)
+        assert len(ManifoldSampler(Sphere(2)).history(study)) == 3
+        with pytest.warns(UserWarning, match="3 trials"):
+            assert len(ManifoldSampler(nb.Product(Sphere(1), Box(-1, 1))).history(study)) == 0
+
+    def test_what_says_nothing_of_its_space_counts_where_it_lies_in_it(self):
+        study = begun(Sphere(1))
+        for numbers in ({"x_0": 0.6, "x_1": 0.8}, {"x_0": 0.6, "x_1": 0.9}):
+            known = optuna.trial.create_trial(params=numbers, distributions=distributions(Sphere(1)), value=1.0)
+            study.add_trial(known)
+        with pytest.warns(UserWarning, match="1 trials"):
+            assert [trial.index for trial in study.sampler.history(study)] == [0]
+
+    def test_a_trial_has_one_space(self):
+        study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+        trial = study.ask()
+        suggest(trial, Sphere(2))
+        with pytest.raises(ArgumentError, match="'x' of trial 0 is from sphere:2, got Stiefel"):
+            suggest(trial, nb.Stiefel(3, 1))
 
 
 class TestOptunasOwnTests(BasicSamplerTestCase, SingleOnlySamplerTestCase):
@@ -302,6 +441,72 @@ class TestMistakes:
         with pytest.raises(ArgumentError, match=r"Trial 0 has no parameter 'x_0' of a point 'x' of Sphere\(2\)"):
             point(study.best_trial, Sphere(2))
         assert len(study.sampler.history(study)) == 0
+
+    @pytest.mark.parametrize(
+        ("x", "space"),
+        [
+            ([3e10], nb.Euclidean(1)),
+            ([[3e10, 0.0], [0.0, 1.0]], nb.SPD(2)),
+            ([0.0, -1e11], Product(nb.Euclidean(1), nb.Euclidean(1))),
+        ],
+        ids=repr,
+    )
+    def test_a_point_beyond_what_optuna_keeps(self, x, space):
+        with pytest.raises(ArgumentError, match=r"between -1e\+10 and 1e\+10 in Optuna, got .* another unit"):
+            params(x, space)
+
+    def test_large_bounds_allow_the_rounding_of_large_numbers(self, rng):
+        for space in (Box(0, 1e15), nb.SPD(2, eigenvalues=(1e9, 1e12)), nb.Euclidean(1)):
+            assert params(space.random(rng=rng), space)
+        assert params([1e10], nb.Euclidean(1)) == {"x_0": 1e10}
+
+    def test_a_parameter_of_another_kind_with_the_name_of_an_entry(self):
+        study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+        study.optimize(lambda t: len(t.suggest_categorical("x_0", ["red", "blue"])) + t.suggest_int("x_1", 0, 3), 2)
+        with pytest.raises(ArgumentError, match=r"'x_0' of trial \d is '\w+', no float of a point 'x' of Sphere\(1\)"):
+            point(study.best_trial, Sphere(1))
+        study.sampler = ManifoldSampler(Sphere(1), RandomSearch())
+        trial = study.ask()
+        with pytest.warns(UserWarning, match="2 trials of this study"):
+            assert trial.relative_params
+        with pytest.raises(ArgumentError, match=r"no float for 'x_0'.* different distribution kind .*name=name"):
+            suggest(trial, Sphere(1))
+
+    @pytest.mark.filterwarnings("ignore:Fixed parameter")
+    @pytest.mark.parametrize("given", ["red", math.inf, True])
+    def test_what_was_enqueued_is_no_number(self, given):
+        study = begun(Sphere(1), RandomSearch())
+        study.enqueue_trial({"x_0": given, "x_1": 0.0})
+        trial = study.ask()
+        if given is True:  # 1.0 for Optuna, and for its storages
+            assert suggest(trial, Sphere(1)).tolist() == [1.0, 0.0]
+            return
+        with pytest.raises(ArgumentError, match="'x_0'"):
+            suggest(trial, Sphere(1))
+        with pytest.warns(UserWarning, match="1 trials"):
+            suggest(study.ask(), Sphere(1))
+
+    def test_a_fixed_trial_without_an_entry(self):
+        with pytest.raises(ArgumentError, match="no float for 'x_1'"):
+            suggest(optuna.trial.FixedTrial({"x_0": 1.0}), Sphere(1))
+
+    @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+    def test_fixed_parameters(self):
+        def objective(trial):
+            return value(Sphere(1), suggest(trial, Sphere(1))) + trial.suggest_float("a", 0, 1)
+
+        def fixed(**numbers):
+            sampler = ManifoldSampler(Sphere(1), RandomSearch())
+            return optuna.create_study(sampler=optuna.samplers.PartialFixedSampler(numbers, sampler))
+
+        with pytest.raises(ArgumentError, match=r"whole points of Sphere\(1\), but 'x_0' is fixed"):
+            fixed(x_0=0.5).optimize(objective, n_trials=1)
+        beside, whole = fixed(a=0.5), fixed(x_0=0.6, x_1=0.8)
+        for study in (beside, whole):
+            study.optimize(objective, n_trials=2)
+        assert [trial.params["a"] for trial in beside.trials] == [0.5, 0.5]
+        assert beside.trials[0].params["x_0"] != beside.trials[1].params["x_0"]
+        assert point(whole.trials[1], Sphere(1)).tolist() == [0.6, 0.8]
 
     def test_several_points_at_once(self, rng):
         with pytest.raises(ArgumentError, match=r"one point, of shape \(3,\), got \(2, 3\)"):

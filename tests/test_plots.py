@@ -138,7 +138,7 @@ def test_the_circle_shows_the_model_and_the_evaluations(direction):
     mean = next(line for line in right.lines if line.get_label() == "mean")
     sign = 1 if direction == "minimize" else -1
     turn = torch.from_numpy(np.radians(mean.get_xdata()))
-    wanted = sign * made.model().predict(torch.stack([turn.cos(), turn.sin()], -1).unsqueeze(0))[0]
+    wanted = sign * made.model().predict(torch.stack([turn.cos(), turn.sin()], -1))
     np.testing.assert_allclose(mean.get_ydata(), wanted)
     band = next(c for c in right.collections if c.get_label() == "95 % band").get_paths()[0].vertices
     assert band[:, 1].min() < wanted.min()
@@ -189,7 +189,7 @@ def test_other_spaces_show_distances_and_the_model_along_geodesics(name):
     np.testing.assert_allclose(dots(figure, "evaluation"), np.stack([distance, TOLD], -1))
     panel = figure.axes[1]
     assert len(panel.lines) == 3
-    middle = made.model().predict(made.best.x[None, None]).item()
+    middle = made.model().predict(made.best.x).item()
     for line in panel.lines:
         assert line.get_ydata()[np.argmin(abs(line.get_xdata()))] == pytest.approx(middle, abs=1e-6)
 
@@ -242,7 +242,7 @@ def test_the_latent_picture_shows_projections_and_the_mean_there(name):
     made = nested(name)
     model = next(m for key, m in made.models().items() if key.startswith("nested"))
     x = torch.stack([trial.x for trial in made.history if trial.status == "told"])
-    z = model.mapping.project(x[None])[0]
+    z = model.mapping.project(x)
     figure = plots.draw(made, "latent")
     assert f"on the {model.mapping.latent} learned in {made.space}" in figure.get_suptitle().replace("\n", " ")
     marks = dots(figure, "evaluation")
@@ -251,8 +251,8 @@ def test_the_latent_picture_shows_projections_and_the_mean_there(name):
         np.testing.assert_allclose(marks[:, 0], torch.atan2(z[:, 1], z[:, 0]).rad2deg())
         angle = np.radians(figure.axes[1].lines[0].get_xdata())
         around = torch.from_numpy(np.stack([np.cos(angle), np.sin(angle)], -1))
-        mean, _ = model.gp.moments(around[None])
-        wanted = model.outputs.inverse(mean)[0]
+        mean, _ = model.gp.moments(around)
+        wanted = model.outputs.inverse(mean)
         np.testing.assert_allclose(figure.axes[1].lines[0].get_ydata(), wanted, rtol=1e-6, atol=1e-8)
     elif name != "sphere":
         np.testing.assert_allclose(marks, cone(z.numpy()).T, atol=1e-9)
@@ -266,7 +266,7 @@ def test_a_latent_space_without_a_picture_is_named(name):
 
 def test_loadings_are_those_of_the_last_fit():
     made = nested("sphere")
-    basis = made.models()["nested:2"].mapping.basis[0]
+    basis = made.models()["nested:2"].mapping.basis
     bars = [bar.get_width() for bar in plots.draw(made, "subspace").axes[2].patches]
     np.testing.assert_allclose(bars, basis.square().sum(-1))
     assert sum(bars) == pytest.approx(3)
@@ -277,7 +277,7 @@ def test_angles_are_those_between_the_fits_of_the_notes():
     lines = {line.get_label(): line for line in plots.draw(made, "subspace").axes[0].lines}
     noted = [(k, t.notes["nested:2"]["basis"]) for k, t in enumerate(made.history, 1) if "nested:2" in t.notes]
     places, bases = zip(*noted, strict=True)
-    bases = [*map(np.array, bases), made.models()["nested:2"].mapping.basis[0].numpy()]
+    bases = [*map(np.array, bases), made.models()["nested:2"].mapping.basis.numpy()]
     steps = [np.degrees(subspace_angles(a, b)).max() for a, b in itertools.pairwise(bases)]
     away = [np.degrees(subspace_angles(a, bases[-1])).max() for a in bases]
     assert lines["largest angle to the last fit"].get_xdata().tolist() == [*places, 10]
@@ -297,17 +297,17 @@ def test_small_principal_angles_keep_their_digits():
 def test_reconstruction_shows_the_distance_to_the_lifted_projection(name):
     made = nested(name)
     mapping = made.models()["nested:2"].mapping
-    x = made.history.points[None]
+    x = made.history.points
     fitted = mapping.fit_lift(x)
-    wanted = made.space.dist(x, fitted.lift(fitted.project(x)))[0]
+    wanted = made.space.dist(x, fitted.lift(fitted.project(x)))
     figure = plots.draw(made, "reconstruction")
     marks = np.concatenate([dots(figure, label) for label in ("start", "from the nested space", "from elsewhere")])
     np.testing.assert_allclose(marks[np.argsort(marks[:, 0])], np.stack([range(1, 10), wanted], -1), rtol=1e-6)
     assert len(dots(figure, "start")) == 3
     first = next(k for k, trial in enumerate(made.history) if "nested:2" in trial.notes)
     basis = torch.tensor(made.history[first].notes["nested:2"]["basis"], dtype=torch.float64)
-    then = type(mapping).at(basis, made.space).fit_lift(x[0, :first])
-    away = made.space.dist(x[0, :first], then.lift(then.project(x[0, :first])))
+    then = type(mapping).at(basis, made.space).fit_lift(x[:first])
+    away = made.space.dist(x[:first], then.lift(then.project(x[:first])))
     line = next(line for line in figure.axes[0].lines if str(line.get_label()).startswith("root mean square"))
     assert line.get_xdata()[0] == first + 1
     assert line.get_ydata()[0] == pytest.approx(away.square().mean().sqrt().item(), rel=1e-4)
@@ -370,9 +370,9 @@ def test_leaving_one_out_is_conditioning_on_the_others(direction):
     gp = model.gp
     for k in range(len(TOLD)):
         rest = [j for j in range(len(TOLD)) if j != k]
-        gram = gp.scale[0] * (gp.kernel.correlation(gp.x, gp.x, gp.lengthscale)[0] + gp.noise[0] * torch.eye(len(TOLD)))
+        gram = gp.scale * (gp.kernel.correlation(gp.x, gp.x, gp.lengthscale) + gp.noise * torch.eye(len(TOLD)))
         weights = torch.linalg.solve(gram[rest][:, rest], gram[rest, k])
-        mean = gp.mean[0] + weights @ (gp.z[0, rest] - gp.mean[0])
+        mean = gp.mean + weights @ (gp.z[rest] - gp.mean)
         deviation = (gram[k, k] - weights @ gram[rest, k]).sqrt()
         ends = sorted(sign * model.outputs.inverse(mean + d * deviation).item() for d in (-1.959964, 1.959964))
         assert numbers["predicted"][k] == pytest.approx(sign * model.outputs.inverse(mean).item(), rel=1e-6, abs=1e-9)

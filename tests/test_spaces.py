@@ -238,11 +238,11 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("space", "x", "parts"),
         [
-            (Rotation(3), -torch.eye(3), ["determinant is 1", "violation of 2", ".project"]),
-            (Rotation(3), 2 * torch.eye(3), ["orthonormal", ".project"]),
-            (Quaternion(), [1.0, 1.0, 0.0, 0.0], ["norm is 1", ".project"]),
-            (Simplex(2), [0.5, 0.5, 0.1], ["sum to 1", "0.1", ".project"]),
-            (Simplex(2), [0.7, 0.5, -0.2], ["at least 0", "0.2", ".project"]),
+            (Rotation(3), -torch.eye(3), ["its determinant is -1, it must be 1", ".project"]),
+            (Rotation(3), 2 * torch.eye(3), ["its column 0 has the norm 2, it must be 1", ".project"]),
+            (Quaternion(), [1.0, 1.0, 0.0, 0.0], ["its norm is 1.414, it must be 1", ".project"]),
+            (Simplex(2), [0.5, 0.5, 0.1], ["its proportions sum to 1.1, the sum must be 1", ".project"]),
+            (Simplex(2), [0.7, 0.5, -0.2], ["its proportion 2 is -0.2, it must be at least 0", ".project"]),
         ],
         ids=repr,
     )

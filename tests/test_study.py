@@ -108,7 +108,7 @@ def test_observations_made_elsewhere_are_used():
         study.add(x, bowl(x))
     study.add([0.0, 0.0, 1.0], 2)
     assert study.best.value == min(t.value for t in study.history)
-    assert study.model().gp.z.shape == (1, 7)
+    assert study.model().gp.z.shape == (7,)
     assert "parameters" in study.ask().notes["full"]  # a model made this suggestion: the initial design is complete
 
 
@@ -277,6 +277,88 @@ def test_known_noise_is_what_the_model_assumes(tmp_path):
     model = study.model()
     variance = model.gp.noise * model.gp.scale * model.outputs.scale.squeeze() ** 2
     assert variance.item() == pytest.approx(4.0, rel=1e-9)
+
+
+MODELLED = {
+    "full": (nb.Sphere(2), nb.GaBO(initial=3)),
+    "nested:2": (nb.Sphere(5), nb.HDGaBO(2, initial=3)),
+    "nested:1,none": (nb.Product(nb.SPD(2), nb.Box(0, 1)), nb.HDGaBO((1, None), initial=3)),
+    "log": (nb.Box([0, 0], [1, 1]), nb.GaBO(initial=3, outputs="log")),
+    "bilog": (nb.Torus(2), nb.GaBO(initial=3, outputs="bilog")),
+}
+
+
+@pytest.mark.parametrize("name", MODELLED)
+def test_models_are_those_of_one_run(name, rng):
+    """A study is a batch of one inside; nobody sees that from outside."""
+    space, method = MODELLED[name]
+    study = nb.Study(space, method, seed=0)
+    study.run(
+        lambda x: nb.Observation(float(x.square().sum() + x.sum()), constraints=float(x.sum())), 6, progress=False
+    )
+    models, runs = study.models(), method.models(space, study._runs())
+    assert "constraint:0" in models
+    assert study.model().notes == next(iter(models.values())).notes
+    x = space.random(2, 3, rng=rng)
+    for key, model in models.items():
+        inside, latent, gp = runs[key], model.mapping.latent.point_shape, model.gp
+        assert model.latent_points.shape == (6, *latent)
+        assert (gp.z.shape, gp.mean.shape, gp.scale.shape, gp.noise.shape) == ((6,), (), (), ())
+        assert gp.lengthscale.shape == (len(space.factors) if isinstance(space, nb.Product) else 1,)
+        assert model.mapping.basis.shape == inside.mapping.basis.shape[key.startswith("nested") :]
+        assert model.outputs.inverse(gp.z).shape == (6,)
+        assert all(part.shape == (6,) for part in gp.leave_one_out())
+        assert model.mapping.lift(model.mapping.project(x)).shape == x.shape
+        assert model.notes == inside.notes[0]
+        assert model.loss == inside.loss.item()
+        for deviations in (-1.5, 0.0, 1.5):
+            wanted = inside.predict(x.unsqueeze(1), deviations).squeeze(1)
+            torch.testing.assert_close(model.predict(x, deviations), wanted)
+            torch.testing.assert_close(model.predict(x[1, 2], deviations), wanted[1, 2])
+        torch.testing.assert_close(model.gradients(x[0]), inside.gradients(x[:1])[0])
+        assert model.gradients(x[0, 0]).shape == x[0, 0].shape
+
+
+def test_a_model_takes_what_a_space_takes_and_checks_it():
+    study = nb.Study(nb.Sphere(2), nb.GaBO(initial=3), seed=0).run(lambda x: float(x[0]), 5, progress=False)
+    assert study.model().predict([1, 0, 0]).shape == ()
+    with pytest.raises(nb.OffManifoldError, match=r"its norm is 1\.414, it must be 1"):
+        study.model().predict([1, 1, 0])
+
+
+class TestClosed:
+    """A study is read after its ``with``, and says that it is closed when someone wants to go on."""
+
+    @pytest.mark.parametrize("kept", [True, False], ids=["file", "memory"])
+    def test_it_can_be_read(self, tmp_path, kept):
+        with nb.Study(nb.Sphere(2), nb.GaBO(initial=2), store=tmp_path / "s.db" if kept else None) as study:
+            study.run(bowl, 4, progress=False)
+            open_ = study.ask()
+            before = repr(study), study.best.value, study.times, [t.value for t in study.history], study.standings()
+            model = study.model().predict([1, 0, 0])
+        for path in tmp_path.iterdir():
+            path.unlink()  # nothing of the file is needed
+        for one in (study, study.copy()):
+            assert (repr(one), one.best.value, one.times, [t.value for t in one.history], one.standings()) == before
+            assert [trial.index for trial in one.pending] == [open_.index]
+            assert torch.equal(one.model().predict([1, 0, 0]), model)
+            assert one.recommend().value == one.best.value
+        study.close()
+
+    @pytest.mark.parametrize("kept", [True, False], ids=["file", "memory"])
+    @pytest.mark.parametrize(
+        "go_on",
+        [lambda s: s.ask(), lambda s: s.tell(0, 1.0), lambda s: s.add([1, 0, 0], 1.0), lambda s: s.run(bowl, 1)],
+        ids=["ask", "tell", "add", "run"],
+    )
+    def test_it_cannot_be_gone_on_with(self, tmp_path, go_on, kept):
+        with nb.Study(nb.Sphere(2), nb.RandomSearch(), store=tmp_path / "s.db" if kept else None) as study:
+            study.ask()
+        for one in (study, study.copy()):
+            with pytest.raises(nb.StoreError, match="is closed: it can be read, but not gone on with"):
+                go_on(one)
+        if kept:
+            assert nb.Study.load(tmp_path / "s.db").tell(0, 2.0).value == 2.0
 
 
 def test_tiny_known_noise_does_not_squeeze_the_signal():

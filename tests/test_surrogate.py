@@ -17,7 +17,7 @@ from nestbo import SPD, Box, Euclidean, Product, Sphere
 from nestbo.kernels import kernel
 from nestbo.memory import Fit
 from nestbo.outputs import OUTPUTS, Bilog, Standardise
-from nestbo.surrogate import GP, Data, Effort, Model, fit, negative_log_likelihood
+from nestbo.surrogate import GP, Data, Description, Effort, fit, negative_log_likelihood
 
 
 def normal(*shape, rng):
@@ -40,7 +40,7 @@ def generators(count):
 def fit_one(name, space, x, y, previous=None, effort=Effort.FEW_STEPS, **options):
     """One run."""
     data = Data(x.unsqueeze(0), y.unsqueeze(0), generators(1))
-    return fit(Model(kernel(name, space), **options), data, previous, effort)
+    return fit(Description(kernel(name, space), **options), data, previous, effort)
 
 
 def parameters_of(surrogate, run=0):
@@ -262,7 +262,7 @@ class TestFit:
         space = SPD(2)
         x, y = space.random(3, 10, rng=rng), normal(3, 10, rng=rng)
         y[1] *= 1e6
-        model = Model(kernel("matern52", space))
+        model = Description(kernel("matern52", space))
         together = fit(model, Data(x, y, generators(3)))
         test = space.random(5, rng=rng)
         for k in range(3):
@@ -286,7 +286,7 @@ class TestFit:
         monkeypatch.setattr(import_module("nestbo.surrogate.fit"), "lbfgs", None)
         data = Data(x.unsqueeze(0), y.unsqueeze(0), generators(1))
         before = data.rngs[0].get_state()
-        again = fit(Model(kernel("matern52", Sphere(3))), data, first.fits, Effort.NONE)
+        again = fit(Description(kernel("matern52", Sphere(3))), data, first.fits, Effort.NONE)
         assert again.fits == first.fits
         assert torch.equal(data.rngs[0].get_state(), before)
         for name in ("lengthscale", "noise", "mean", "scale", "weights"):

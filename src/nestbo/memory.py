@@ -44,7 +44,7 @@ class Memory:
     start    the index of the trial at which a local search began
     frame    the name of an embedded space or of a random embedding: a whole number
     columns  the flat entries of that space's basis, in the first memory that names it
-    moved    whether the suggestion was moved to satisfy constraints
+    moved    why the suggestion is not where the acquisition function is largest; None if it is
     own      whatever a method of your own wants to know again: JSON values
     ======== ===========================================================================================
     """
@@ -57,7 +57,7 @@ class Memory:
     start: int | None = None
     frame: int | None = None
     columns: tuple[float, ...] = ()
-    moved: bool = False
+    moved: str | None = None
     own: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -170,14 +170,13 @@ _READERS: dict[str, Any] = {
     "start": _optional(_whole),
     "frame": _optional(_whole),
     "columns": _numbers,
-    "moved": lambda found: found == _SENTENCE or _truth(found),
+    "moved": _optional(_text),
     "own": _object,
 }
 
 
 # What nestbo 0.1 called things. The coordinates of embedded spaces and of starts have no successor: they begin anew.
 _WORTH, _NOISE, _SEED, _MOVED = "worth:", "inferred_noise", "embedding", "moved"
-_SENTENCE = "to satisfy the constraints"  # why a suggestion was moved
 
 
 def _translated(found: dict[str, Any]) -> dict[str, Any]:
@@ -193,7 +192,7 @@ def _translated(found: dict[str, Any]) -> dict[str, Any]:
         "worth": worth,
         "noise": found.get(_NOISE),
         "frame": found.get(_SEED),
-        "moved": _MOVED in found,
+        "moved": found.get(_MOVED),
     }
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -36,6 +36,14 @@ class Outputs(ABC):
     @abstractmethod
     def log_slope(self, y: Tensor) -> Tensor:
         """The logarithm of the derivative at y, which compares likelihoods in the units of y."""
+
+    def of_run(self, run: int) -> Self:
+        """The map of one of several runs."""
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        one: dict[str, Any] = {
+            name: part.of_run(run) if isinstance(part, Outputs) else part[run] for name, part in parts.items()
+        }
+        return replace(self, **one)
 
     def noise(self, variance: float | Tensor) -> Tensor | None:
         """A variance of y, or those of each (…, n), in the model's units, (…, 1) or (…, n), if the map is linear."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import os
@@ -23,9 +24,10 @@ from nestbo.parallel import Desk, Driver, Executor, Pool
 from nestbo.progress import Reporter, reporter
 from nestbo.storage import Store
 from nestbo.strategies import GaBO, Runs, Standing, Strategy, default_strategy, strategy
-from nestbo.surrogate import Surrogate
+from nestbo.surrogate import Model
 
 Objective = Callable[[Any], Any]
+Times = dict[int, tuple[float | None, float | None]]
 _ROUNDING = 1e-9  # of a constraint that another machine computes
 ATTEMPTS = 3  # to suggest what no one else evaluates
 _TOO_NEAR = 1e-2  # of the deviation of random points
@@ -84,6 +86,7 @@ class Study:
         _check_same(wanted | {"constraints": self._constrained}, stored, store)
         # What will not change any more: the first trials of all, and later ones by their index.
         self._settled: tuple[tuple[Trial, ...], dict[int, Trial]] = (), {}
+        self._kept: tuple[History, Times] | None = None  # of a study that is closed
         self._check_constraints()
 
     def _check_constraints(self) -> None:
@@ -124,12 +127,23 @@ class Study:
     def copy(self) -> Self:
         """The study as it is now, in memory: to look at while others go on with the file."""
         made = copy.copy(self)
-        made._store = self._store.copy()
+        if self._kept is None:
+            made._store = self._store.copy()
         return made
 
     def close(self) -> None:
-        """Let go of the file; the study can be loaded again."""
+        """Let go of the file. The study can be read as it is now, and be loaded again to go on with it."""
+        if self._kept is None:
+            with contextlib.suppress(StoreError):  # closing is no time to complain; reading will
+                self._kept = self._read(), self.times
         self._store.close()
+
+    def _check_open(self) -> None:
+        """Refuse to go on with a study that is closed."""
+        if self._kept is not None:
+            path = self._store.path
+            again = "Begin another one" if path is None else f"Study.load({str(path)!r}) opens it again"
+            raise StoreError(f"This study is closed: it can be read, but not gone on with. {again}.")
 
     def __enter__(self) -> Self:
         return self
@@ -148,6 +162,8 @@ class Study:
 
     def _read(self) -> History:
         """The history without copies; what is settled is read once."""
+        if self._kept is not None:
+            return self._kept[0]
         first, others = self._settled
         found = others | {trial.index: trial for trial in self._store.trials(len(first), others)}
         rest = [found[index] for index in sorted(found)]
@@ -168,9 +184,9 @@ class Study:
         return best and replace(best, x=best.x.clone())
 
     @property
-    def times(self) -> dict[int, tuple[float | None, float | None]]:
+    def times(self) -> Times:
         """When each trial was asked and told, in seconds since 1970."""
-        return self._store.times()
+        return self._store.times() if self._kept is None else dict(self._kept[1])
 
     def recommend(self) -> Trial | None:
         """The told trial to rely on: where values are noisy, that with the best posterior mean; else the best."""
@@ -178,9 +194,9 @@ class Study:
         told = [trial for trial in history if trial.status == "told" and trial.feasible]
         if not told or not history.noisy:
             return self.best
-        models = self.models() or GaBO().models(self.space, self._runs())
+        models = self.models() or self._models(GaBO())
         model = models.get("full", next(iter(models.values())))
-        mean = model.predict(torch.stack([trial.x for trial in told]).unsqueeze(0)).squeeze(0)
+        mean = model.predict(torch.stack([trial.x for trial in told]))
         found = told[int(mean.argmin())]
         return replace(found, x=found.x.clone())
 
@@ -188,6 +204,7 @@ class Study:
         """An observation made elsewhere, with what ``tell`` takes; it may violate constraints known in advance."""
         if isinstance(value, Observation):
             value, constraints, noise = value.value, value.constraints, value.noise
+        self._check_open()
         self._check_known("--allowed")
         x = self.space.check(x).double()
         if x.shape != self.space.point_shape:
@@ -231,6 +248,7 @@ class Study:
         return trials[0] if n is None else trials
 
     def _ask(self, n: int, running: bool) -> list[Trial]:
+        self._check_open()
         self._check_known("--constraints")
         indices = self._store.reserve(n)
         try:
@@ -287,6 +305,7 @@ class Study:
         """
         if isinstance(value, Observation):
             value, constraints, noise = value.value, value.constraints, value.noise
+        self._check_open()
         waiting = self._waiting(trial)
         if (value is None) == (failed is None):
             raise ArgumentError("tell takes a value or failed='why', got both or neither.")
@@ -345,6 +364,7 @@ class Study:
         worker died is handed out again. An evaluation that takes more than ``timeout`` seconds is ended and has failed;
         with a timeout, each runs in a forked process of its own.
         """
+        self._check_open()
         check_size("The number of evaluations", n, least=0)
         if on_error not in ("record", "raise"):
             raise ArgumentError(f'on_error is "record" or "raise", got {on_error!r}.')
@@ -385,9 +405,13 @@ class Study:
         self._store.note(noted)
         return noted
 
-    def models(self) -> dict[str, Surrogate]:
+    def models(self) -> dict[str, Model]:
         """The surrogates that the strategy would use now, by name; empty before there are data for one."""
-        return self.strategy.models(self.space, self._runs())
+        return self._models(self.strategy)
+
+    def _models(self, strategy: Strategy) -> dict[str, Model]:
+        """Those of a strategy: a study is the only run of the batch that a strategy works on."""
+        return {name: Model.of(found) for name, found in strategy.models(self.space, self._runs()).items()}
 
     def _runs(self) -> Runs:
         history = self._read()
@@ -397,7 +421,7 @@ class Study:
         """How the arms of the strategy are doing: suggestions made, their share of all, and chance of success."""
         return self.strategy.standings(self.space, self._runs())
 
-    def model(self) -> Surrogate:
+    def model(self) -> Model:
         """The leading surrogate."""
         models = self.models()
         if not models:

@@ -1,15 +1,16 @@
 """Optuna studies over any nestbo manifold.
 
 A point is stored as ordinary float parameters, one for each of its entries, so that storages, workers and dashboards
-see nothing unusual. What a strategy wants remembered with a suggestion is a system attribute of the trial.
+see nothing unusual. Two system attributes of a trial are nestbo's: what a strategy wants remembered with a suggestion,
+and the space of the point, by which trials of another space are told apart.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
+import warnings
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,25 +23,30 @@ from torch import Tensor
 
 from nestbo import history as record
 from nestbo import study as own
+from nestbo.bridges.parameters import assembled, distributions, entries, params, point
 from nestbo.errors import ArgumentError
+from nestbo.evaluation import numbers
 from nestbo.history import History
-from nestbo.manifolds import MANIFOLDS, SPD, Box, Euclidean, Manifold, Product, Simplex, Torus
+from nestbo.manifolds import Manifold
 from nestbo.strategies import Strategy, Suggestion
 
 _SUGGESTION = "nestbo:suggestion"
+_SPACE = "nestbo:space:"  # of the point whose name follows
+_CONSTRAINTS = "constraints"  # where Optuna keeps a list; those with a name are at "constraints:name"
 _SEEN = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.RUNNING)
-_ANYWHERE = 1e10  # a bound for parameters that have none; Optuna wants one
-_ROUNDING = 1e-9
+_TOLERANCE = 1e-6  # how far a point may lie off its space, as in ``Manifold.check``
 
 
 class ManifoldSampler(BaseSampler):
     """Suggests points of a space, as ``Study`` does, for ``optuna.create_study(sampler=…)``.
 
     The objective reads the point with ``suggest(trial, space)``. Points that other workers are evaluating count as
-    pending, failed trials as the worst value so far, and pruned ones by their last intermediate value. A suggestion
-    depends on the seed, the number of the trial and the trials before it, so that workers may share a seed. Parameters
-    outside of the space are drawn at random, and the model does not see them: put them into the space as a ``Box``.
-    ``noise`` is the variance of the noise of values, if it is known; ``name`` that of the point among the parameters.
+    pending, failed trials as the worst value so far, and pruned ones by their last intermediate value. Constraints of
+    trials are observed constraints; ``constraints_func`` gives them as it does in Optuna's samplers, numbers ≤ 0 where
+    they are satisfied. A suggestion depends on the seed, the number of the trial and the trials before it, so that
+    workers may share a seed. Parameters outside of the space are drawn at random, and the model does not see them: put
+    them into the space as a ``Box``. Trials of another space are left out, with a warning. ``noise`` is the variance of
+    the noise of values, if it is known; ``name`` that of the point among the parameters.
 
     >>> import optuna
     >>> import nestbo as nb
@@ -61,28 +67,46 @@ class ManifoldSampler(BaseSampler):
         seed: int = 0,
         noise: float | None = None,
         name: str = "x",
+        constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
     ) -> None:
+        if not (constraints_func is None or callable(constraints_func)):
+            raise ArgumentError(f"constraints_func is a function of a trial, got {constraints_func!r}.")
         with own.Study(space, strategy, seed=seed, noise=noise) as checked:
             self.space, self.strategy, self.noise = checked.space, checked.strategy, checked.noise
-        self.seed, self.name = seed, name
+        self.seed, self.name, self.constraints_func = seed, name, constraints_func
+        self._parameters = distributions(space, name)
+        self._warned = False
 
     def __str__(self) -> str:
         return f"ManifoldSampler({self.space}, {self.strategy})"
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        return dict(distributions(self.space, self.name))
+        return dict(self._parameters)
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         _check_single(study)
-        if self._point(trial) is not None:  # enqueued
+        enqueued = _some(trial.system_attrs.get("fixed_params", {}), self._parameters)
+        if len(enqueued) == len(self._parameters) or not _some(search_space, self._parameters):
             return {}
+        self._check_whole(search_space)
         suggestion = self._suggest(study, trial)
         found = params(suggestion.x, self.space, self.name)
-        kept: dict[str, Any] = {"params": found, "notes": suggestion.notes}
+        # What the strategy remembers is of its own point, and not of one that was enqueued in part.
+        kept = {"params": found | enqueued, "notes": {} if enqueued else suggestion.notes}
         study._storage.set_trial_system_attr(trial._trial_id, _SUGGESTION, kept)
+        study._storage.set_trial_system_attr(trial._trial_id, _SPACE + self.name, self.space.specification)
         return found
+
+    def _check_whole(self, search_space: Mapping[str, BaseDistribution]) -> None:
+        """Refuse to suggest a part of a point."""
+        missing = [key for key in self._parameters if key not in search_space]
+        if missing:
+            raise ArgumentError(
+                f"ManifoldSampler suggests whole points of {self.space}, but {missing[0]!r} is fixed, by a "
+                "PartialFixedSampler say. Fix parameters beside the point only, or search a space without that part."
+            )
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -90,6 +114,15 @@ class ManifoldSampler(BaseSampler):
         _check_single(study)
         seed = int(self._seed(trial, zlib.crc32(param_name.encode())).generate_state(1)[0])
         return RandomSampler(seed=seed).sample_independent(study, trial, param_name, param_distribution)
+
+    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
+        """Keep what ``constraints_func`` says of a trial that has a value, in the place where Optuna keeps it."""
+        if self.constraints_func is None or state not in (TrialState.COMPLETE, TrialState.PRUNED):
+            return
+        found = numbers(self.constraints_func(trial))
+        if any(map(math.isnan, found)):
+            raise ArgumentError(f"constraints_func gives numbers, ≤ 0 where they are satisfied, got {found}.")
+        study._storage.set_trial_system_attr(trial._trial_id, _CONSTRAINTS, found)
 
     def _suggest(self, study: Study, trial: FrozenTrial) -> Suggestion:
         """Another suggestion, where a worker got there first that was not seen before."""
@@ -107,31 +140,61 @@ class ManifoldSampler(BaseSampler):
 
     def history(self, study: Study, but: FrozenTrial | None = None) -> History:
         """The trials of an Optuna study that have a point, as strategies see them, without the one given."""
-        trials = study.get_trials(deepcopy=False, states=_SEEN)
-        read = (self._read(trial) for trial in trials if but is None or trial.number != but.number)
+        trials = [t for t in study.get_trials(deepcopy=False, states=_SEEN) if but is None or t.number != but.number]
+        stored = {t.number: found for t in trials if (found := self._stored(t)) is not None}
+        ours = [t for t in trials if t.number in stored and self._is_ours(t, stored[t.number])]
+        self._warn(sum(t.number in stored or self._is_of_other(t) for t in trials) - len(ours))
+        least = _least(_constraints(trial) for trial in ours)
+        read = tuple(self._read(trial, stored[trial.number], least) for trial in ours)
         direction = "minimize" if study.direction.name == "MINIMIZE" else "maximize"
-        return History(tuple(trial for trial in read if trial is not None), self.noise, direction)  # type: ignore[arg-type]
+        return History(read, self.noise, direction)  # type: ignore[arg-type]
 
-    def _read(self, trial: FrozenTrial) -> record.Trial | None:
-        x, notes = self._point(trial), trial.system_attrs.get(_SUGGESTION, {}).get("notes", {})
-        if x is None:
-            return None
+    def _read(self, trial: FrozenTrial, stored: Mapping[str, Any], least: dict[str, float]) -> record.Trial:
+        """A trial as strategies see it; a constraint that it does not name is the least told, as in ``History``."""
+        x, notes = assembled(stored, self.space, self.name), trial.system_attrs.get(_SUGGESTION, {}).get("notes", {})
         if trial.state == TrialState.RUNNING:
             return record.Trial(trial.number, x, notes=notes)
         value = trial.value if trial.state != TrialState.FAIL else None
-        if value is None or not math.isfinite(value):
+        constraints = _constraints(trial)
+        if value is None or not all(map(math.isfinite, (value, *constraints.values()))):
             return record.Trial(trial.number, x, None, "failed", notes)
-        return record.Trial(trial.number, x, value, "told", notes)
+        told = {"constraints": list((least | constraints).values())} if constraints else {}
+        return record.Trial(trial.number, x, value, "told", {**notes, **told})
 
-    def _point(self, trial: FrozenTrial) -> Tensor | None:
-        """What the objective has read, or, while it runs, what was enqueued or suggested for it to read."""
+    def _stored(self, trial: FrozenTrial) -> Mapping[str, Any] | None:
+        """The parameters that the objective has read, or, while it runs, that were enqueued or suggested for it."""
         sources = [trial.params]
         if trial.state == TrialState.RUNNING:
             attributes = trial.system_attrs
             sources += [attributes.get("fixed_params", {}), attributes.get(_SUGGESTION, {}).get("params", {})]
-        names = _names(self.space, self.name)
-        stored = next((source for source in sources if all(key in source for key in names)), None)
-        return None if stored is None else _assemble(stored, self.space, self.name)
+        return next((source for source in sources if all(key in source for key in self._parameters)), None)
+
+    def _is_of_other(self, trial: FrozenTrial) -> bool:
+        """Whether the trial says that its point is of another space."""
+        own = self.space.specification
+        return bool(trial.system_attrs.get(_SPACE + self.name, own) != own)
+
+    def _is_ours(self, trial: FrozenTrial, stored: Mapping[str, Any]) -> bool:
+        """Whether parameters with the right names are a point of this space: the trial says so, or it lies there."""
+        if not all(_is_finite(stored[key]) for key in self._parameters):
+            return False
+        if _SPACE + self.name in trial.system_attrs:
+            return not self._is_of_other(trial)
+        if stored is not trial.params:
+            return True  # enqueued, for an objective that will read them from this space
+        same = all(trial.distributions[key] == wanted for key, wanted in self._parameters.items())
+        return same and bool(self.space.violation(entries(stored, self.space, self.name)) <= _TOLERANCE)
+
+    def _warn(self, count: int) -> None:
+        """Say once that trials are left out."""
+        if count and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"{count} trials of this study have parameters {next(iter(self._parameters))!r}, … that are no point "
+                f"of {self.space}; they are left out. Give each space a name of its own: ManifoldSampler(…, name=…) "
+                "and suggest(trial, space, name).",
+                stacklevel=2,
+            )
 
 
 def suggest(trial: BaseTrial, space: Manifold, name: str = "x") -> Tensor:
@@ -144,34 +207,35 @@ def suggest(trial: BaseTrial, space: Manifold, name: str = "x") -> Tensor:
         raise ArgumentError(
             f"The study samples {sampler.name!r} from {sampler.space}, got {name!r} from {space}. Use one for both."
         )
-    ranges = distributions(space, name)
-    return _assemble({key: trial.suggest_float(key, r.low, r.high) for key, r in ranges.items()}, space, name)
+    if isinstance(trial, Trial):
+        _mark(trial, space, name)
+    stored = {key: _suggested(trial, key, wanted) for key, wanted in distributions(space, name).items()}
+    return assembled(stored, space, name)
 
 
-def point(trial: FrozenTrial, space: Manifold, name: str = "x") -> Tensor:
-    """The point of a trial, ``study.best_trial`` say."""
-    missing = [key for key in _names(space, name) if key not in trial.params]
-    if missing:
-        raise ArgumentError(f"Trial {trial.number} has no parameter {missing[0]!r} of a point {name!r} of {space}.")
-    return _assemble(trial.params, space, name)
+def _mark(trial: Trial, space: Manifold, name: str) -> None:
+    """Note in a trial of which space its point is; refuse another one than before."""
+    key, storage = _SPACE + name, trial.study._storage
+    before = storage.get_trial_system_attrs(trial._trial_id).get(key)
+    if before is None:
+        storage.set_trial_system_attr(trial._trial_id, key, space.specification)
+    elif before != space.specification:
+        raise ArgumentError(f"{name!r} of trial {trial.number} is from {before}, got {space}. Use one for both.")
 
 
-def params(x: Any, space: Manifold, name: str = "x") -> dict[str, float]:
-    """A point as parameters, for ``study.enqueue_trial`` or ``optuna.trial.create_trial``."""
-    x = space.check(x).double()
-    if x.shape != space.point_shape:
-        raise ArgumentError(f"params takes one point, of shape {space.point_shape}, got {tuple(x.shape)}.")
-    low, high = torch.tensor(_ranges(space), dtype=torch.float64).mT.reshape(2, *space.point_shape)
-    inside = ((x >= low - _ROUNDING) & (x <= high + _ROUNDING)).all()
-    kept = torch.clamp(x if inside else space.project(x), low, high)
-    return dict(zip(_names(space, name), kept.reshape(-1).tolist(), strict=True))
-
-
-def distributions(space: Manifold, name: str = "x") -> dict[str, FloatDistribution]:
-    """The parameters of a point: one for each entry, ``x_0``, ``x_1``, … or ``x_0_0``, ``x_0_1``, …."""
-    return {
-        key: FloatDistribution(low, high) for key, (low, high) in zip(_names(space, name), _ranges(space), strict=True)
-    }
+def _suggested(trial: BaseTrial, key: str, wanted: FloatDistribution) -> float:
+    try:
+        number = trial.suggest_float(key, wanted.low, wanted.high)
+    except ArgumentError:
+        raise
+    except ValueError as error:
+        raise ArgumentError(
+            f"Optuna has no float for {key!r}, a parameter of the point: {str(error).rstrip('.')}. Give the point a "
+            "name that no other parameter has: suggest(trial, space, name) and ManifoldSampler(space, name=name)."
+        ) from error
+    if not math.isfinite(number):
+        raise ArgumentError(f"Parameters of a point are finite, got {number} for {key!r}. Enqueue params(x, space).")
+    return number
 
 
 def _check_single(study: Study) -> None:
@@ -179,36 +243,30 @@ def _check_single(study: Study) -> None:
         raise ArgumentError(f"ManifoldSampler works with one objective, got {len(study.directions)}.")
 
 
-def _names(space: Manifold, name: str) -> list[str]:
-    """With as many digits as the last one has, so that they sort."""
-    axes = [[f"{k:0{len(str(size - 1))}d}" for k in range(size)] for size in space.point_shape]
-    return ["_".join((name, *index)) for index in itertools.product(*axes)]
+def _is_finite(number: Any) -> bool:
+    return isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
 
 
-def _ranges(space: Manifold) -> list[tuple[float, float]]:
-    """Numbers between which the entries of points lie."""
-    size = math.prod(space.point_shape)
-    if isinstance(space, Product):
-        return [pair for factor in space.factors for pair in _ranges(factor)]
-    if isinstance(space, Box):
-        return list(zip(space.lower, space.upper, strict=True))
-    if isinstance(space, SPD) and space.eigenvalues:
-        low, high = space.eigenvalues
-        inside, beside = (low, high), (-(high - low) / 2, (high - low) / 2)
-        return [inside if i == j else beside for i in range(space.n) for j in range(space.n)]
-    if isinstance(space, Torus):
-        return [(-math.pi, math.pi)] * size
-    if isinstance(space, Simplex):
-        return [(0.0, 1.0)] * size
-    if isinstance(space, SPD | Euclidean) or type(space) not in MANIFOLDS.values():
-        return [(-_ANYWHERE, _ANYWHERE)] * size
-    return [(-1.0, 1.0)] * size
+def _some(stored: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: stored[name] for name in names if name in stored}
 
 
-def _assemble(stored: Mapping[str, Any], space: Manifold, name: str) -> Tensor:
-    flat = torch.tensor([float(stored[key]) for key in _names(space, name)], dtype=torch.float64)
-    x = flat.reshape(space.point_shape)
-    return x if space.violation(x) <= _ROUNDING else space.project(x)
+def _constraints(trial: FrozenTrial) -> dict[str, float]:
+    """The constraints of a trial by name, ≥ 0 where they are satisfied: in Optuna they are ≤ 0 there."""
+    listed = enumerate(trial.system_attrs.get(_CONSTRAINTS) or ())
+    prefix = f"{_CONSTRAINTS}:"
+    named = {k.removeprefix(prefix): v for k, v in trial.system_attrs.items() if k.startswith(prefix)}
+    return {name: -value for name, value in ({str(k): v for k, v in listed} | named).items()}
+
+
+def _least(told: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The least finite number told of each constraint, in the order in which they were first told."""
+    found: dict[str, float] = {}
+    for constraints in told:
+        for name in sorted(constraints):
+            if math.isfinite(constraints[name]):
+                found[name] = min(constraints[name], found.get(name, math.inf))
+    return found
 
 
 __all__ = ["ManifoldSampler", "distributions", "params", "point", "suggest"]

@@ -165,8 +165,9 @@ def _advance(
 
 
 def _lightened(past: list[Memory], new: Memory) -> list[Memory]:
-    """Memories without the fits that a new one replaces: only the last of each model is of use, and they are large."""
-    return [memory.without(new.fits) for memory in past]
+    """Memories without the nested models that a new one replaces: only the last is of use, and bases are large."""
+    replaced = [name for name, fit in new.fits.items() if fit.basis]
+    return [memory.without(replaced) for memory in past]
 
 
 def _rng(seed: int, index: int, device: Any) -> torch.Generator:

@@ -189,18 +189,19 @@ class Manifold(Specified, ABC):
                 f"{self} points are finite, got NaN or infinity in {count} of {total}. Drop or repair these."
             )
         violation = self.violation(x)
-        if (violation > tolerance).any():
-            worst = violation.max().item()
+        off = int((violation > tolerance).sum())
+        if off:
+            worst = x.reshape(-1, *self.point_shape)[int(violation.argmax())]
+            which = "" if violation.ndim == 0 else f", but {off} of {violation.numel()} are none. The worst"
             raise OffManifoldError(
-                f"Wanted points of {self} to within {tolerance:g}, got a violation of {worst:.3g}: {self.condition}. "
+                f"Wanted points of {self} to within {tolerance:g}{which}: {self.fault(worst.double().cpu())}. "
                 "Use .project(x) for a nearest point."
             )
         return x
 
-    @property
-    @abstractmethod
-    def condition(self) -> str:
-        """What makes a tensor a point of this manifold, in words."""
+    def fault(self, x: Tensor) -> str:
+        """What is wrong with one tensor that is no point of this manifold: the number found, and the one wanted."""
+        return f"its violation is {self.violation(x):.4g}, it must be 0"
 
     def _check_shape(self, x: Tensor) -> None:
         axes = len(self.point_shape)
@@ -210,6 +211,12 @@ class Manifold(Specified, ABC):
 
     def _shape_hint(self, shape: tuple[int, ...]) -> str:
         return ""
+
+
+def told_apart(found: Tensor, wanted: float) -> str:
+    """A number that was found, with four digits, or as many as tell it from the one that was wanted."""
+    texts = [(f"{found.item():.{digits}g}", f"{wanted:.{digits}g}") for digits in (4, 8, 12, 17)]
+    return next((text for text, other in texts if text != other), f"{wanted:.4g}")
 
 
 def as_tensor(x: Any) -> Tensor:

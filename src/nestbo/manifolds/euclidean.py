@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nestbo import linalg
 from nestbo.errors import ArgumentError
-from nestbo.manifolds.base import Manifold, as_tensor, check_size
+from nestbo.manifolds.base import Manifold, as_tensor, check_size, told_apart
 
 
 class _Flat(Manifold):
@@ -73,10 +73,6 @@ class Euclidean(_Flat):
     def typical_distance(self) -> float:
         return math.sqrt(2 * self.n)
 
-    @property
-    def condition(self) -> str:
-        return "any vector is a point"
-
     def random(self, *batch: int, rng: torch.Generator) -> Tensor:
         return torch.randn(*batch, self.n, generator=rng, dtype=torch.float64, device=rng.device)
 
@@ -131,10 +127,6 @@ class Box(_Flat):
         return math.dist(self.lower, self.upper) / math.sqrt(6)
 
     @property
-    def condition(self) -> str:
-        return "every coordinate lies between its bounds"
-
-    @property
     def bounded(self) -> bool:
         return True
 
@@ -167,3 +159,9 @@ class Box(_Flat):
     def violation(self, x: Tensor) -> Tensor:
         lower, upper = self.bounds(x)
         return torch.maximum(lower - x, x - upper).amax(-1).clamp(min=0)
+
+    def fault(self, x: Tensor) -> str:
+        lower, upper = self.bounds(x)
+        k = int(torch.maximum(lower - x, x - upper).argmax())
+        found = told_apart(x[k], self.lower[k] if x[k] < lower[k] else self.upper[k])
+        return f"its coordinate {k} is {found}, it must lie between {self.lower[k]:g} and {self.upper[k]:g}"

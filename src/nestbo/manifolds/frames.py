@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nestbo import linalg
 from nestbo.errors import ArgumentError
-from nestbo.manifolds.base import Manifold, check_size
+from nestbo.manifolds.base import Manifold, check_size, told_apart
 
 
 class Frames(Manifold):
@@ -28,10 +28,6 @@ class Frames(Manifold):
     @property
     def point_shape(self) -> tuple[int, ...]:
         return (self.n, self.p)
-
-    @property
-    def condition(self) -> str:
-        return "its columns are orthonormal"
 
     @property
     def euclidean_metric(self) -> bool:
@@ -68,6 +64,18 @@ class Frames(Manifold):
         eye = torch.eye(self.p, dtype=x.dtype, device=x.device)
         return (x.mT @ x - eye).abs().amax((-1, -2))
 
+    def fault(self, x: Tensor) -> str:
+        return fault_of_frame(x)
+
     def _shape_hint(self, shape: tuple[int, ...]) -> str:
         name, fits = type(self).__name__, len(shape) >= 2 and shape[-2] > shape[-1] > 0
         return f" For {shape[-2]}×{shape[-1]} matrices use {name}({shape[-2]}, {shape[-1]})." if fits else ""
+
+
+def fault_of_frame(x: Tensor) -> str:
+    """Which two columns of a matrix are not orthonormal, or which one."""
+    gram = x.mT @ x
+    i, j = divmod(int((gram - torch.eye(len(gram), dtype=x.dtype)).abs().argmax()), len(gram))
+    if i == j:
+        return f"its column {i} has the norm {told_apart(gram[i, i].sqrt(), 1)}, it must be 1"
+    return f"its columns {i} and {j} have the inner product {gram[i, j]:.4g}, it must be 0"

@@ -62,10 +62,6 @@ class Product(Manifold):
     def injectivity_radius(self) -> float:
         return min(factor.injectivity_radius for factor in self.factors)
 
-    @property
-    def condition(self) -> str:
-        return "each part is a point of its factor (" + "; ".join(factor.condition for factor in self.factors) + ")"
-
     def split(self, x: Tensor) -> tuple[Tensor, ...]:
         """The parts of packed points or tangent vectors, each in the shape of its factor."""
         parts = x.split(self._sizes, dim=-1)
@@ -149,6 +145,10 @@ class Product(Manifold):
 
     def violation(self, x: Tensor) -> Tensor:
         return torch.stack(self._each("violation", x)).amax(0)
+
+    def fault(self, x: Tensor) -> str:
+        k = int(torch.stack(self._each("violation", x)).argmax())
+        return f"its part {k} is no point of {self.factors[k]}: {self.factors[k].fault(self.split(x)[k])}"
 
     def _shape_hint(self, shape: tuple[int, ...]) -> str:
         return " Pack one point per factor with .join([…])."

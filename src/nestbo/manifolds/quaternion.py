@@ -45,10 +45,6 @@ class Quaternion(Manifold):
     def injectivity_radius(self) -> float:
         return math.pi
 
-    @property
-    def condition(self) -> str:
-        return "its norm is 1"
-
     def random(self, *batch: int, rng: torch.Generator) -> Tensor:
         return _SPHERE.random(*batch, rng=rng)
 
@@ -90,6 +86,9 @@ class Quaternion(Manifold):
 
     def violation(self, x: Tensor) -> Tensor:
         return _SPHERE.violation(x)
+
+    def fault(self, x: Tensor) -> str:
+        return _SPHERE.fault(x)
 
     def _shape_hint(self, shape: tuple[int, ...]) -> str:
         return " For rotation matrices use Rotation(3)." if shape[-2:] == (3, 3) else ""

@@ -13,6 +13,7 @@ from nestbo import linalg
 from nestbo.errors import ArgumentError
 from nestbo.linalg import sym
 from nestbo.manifolds.base import Manifold
+from nestbo.manifolds.frames import fault_of_frame
 
 # √(E θ²) = √(π²/3 + 2) for the angle θ between two uniform rotations, whose density is (1 − cos θ)/π.
 TYPICAL_ANGLE = math.sqrt(math.pi**2 / 3 + 2)
@@ -50,10 +51,6 @@ class Rotation(Manifold):
     @property
     def injectivity_radius(self) -> float:
         return math.pi
-
-    @property
-    def condition(self) -> str:
-        return "its columns are orthonormal and its determinant is 1"
 
     def random(self, *batch: int, rng: torch.Generator) -> Tensor:
         x = linalg.random_frames(*batch, 3, 3, rng=rng)
@@ -103,6 +100,10 @@ class Rotation(Manifold):
     def violation(self, x: Tensor) -> Tensor:
         eye = torch.eye(3, dtype=x.dtype, device=x.device)
         return torch.maximum((x.mT @ x - eye).abs().amax((-1, -2)), (torch.linalg.det(x) - 1).abs())
+
+    def fault(self, x: Tensor) -> str:
+        determinant = torch.linalg.det(x)
+        return f"its determinant is {determinant:.4g}, it must be 1" if determinant < 0 else fault_of_frame(x)
 
     def _shape_hint(self, shape: tuple[int, ...]) -> str:
         return " For unit quaternions use Quaternion()." if shape[-1:] == (4,) else ""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nestbo import linalg
-from nestbo.manifolds.base import Manifold, check_size
+from nestbo.manifolds.base import Manifold, check_size, told_apart
 from nestbo.manifolds.sphere import Sphere
 
 # The share of the sphere's radius that is left to zero proportions, see below.
@@ -54,10 +54,6 @@ class Simplex(Manifold):
         return math.pi
 
     @property
-    def condition(self) -> str:
-        return "its proportions are at least 0 and sum to 1"
-
-    @property
     def _sphere(self) -> Sphere:
         return Sphere(self.n)
 
@@ -90,6 +86,12 @@ class Simplex(Manifold):
         rounding = (self.n + 1) * torch.finfo(x.dtype).eps
         astray = (x.sum(-1) - 1).abs()
         return torch.maximum(torch.where(astray <= rounding, 0, astray), -x.amin(-1)).clamp(min=0)
+
+    def fault(self, x: Tensor) -> str:
+        least, total = x.amin(), x.sum()
+        if -least > (total - 1).abs():
+            return f"its proportion {int(x.argmin())} is {least:.4g}, it must be at least 0"
+        return f"its proportions sum to {told_apart(total, 1)}, the sum must be 1"
 
     def to_tangent(self, x: Tensor, v: Tensor) -> Tensor:
         side = self._root(x).sign()

@@ -13,7 +13,7 @@ from torch import Tensor
 from nestbo import linalg
 from nestbo.errors import ArgumentError
 from nestbo.linalg import sym
-from nestbo.manifolds.base import Chart, Manifold, check_size
+from nestbo.manifolds.base import Chart, Manifold, check_size, told_apart
 from nestbo.manifolds.euclidean import Euclidean
 from nestbo.manifolds.spd_metrics import METRICS, Metric
 
@@ -74,11 +74,6 @@ class SPD(Manifold):
     def injectivity_radius(self) -> float:
         return math.inf
 
-    @property
-    def condition(self) -> str:
-        bounds = "positive" if self.eigenvalues is None else f"within {list(self.eigenvalues)}"
-        return f"it is symmetric with eigenvalues {bounds}"
-
     def random(self, *batch: int, rng: torch.Generator) -> Tensor:
         """Haar-random eigenvectors; eigenvalues uniform within the bounds, or log-normal where there are none."""
         return self._composed(*self._draws(*batch, rng=rng))
@@ -122,6 +117,18 @@ class SPD(Manifold):
         if self.eigenvalues is None:
             outside = outside / (size[..., 0] * low)  # there is no "slightly" not positive definite
         return torch.maximum(asymmetry, outside.clamp(min=0))
+
+    def fault(self, x: Tensor) -> str:
+        values = torch.linalg.eigvalsh(sym(x))
+        low, high = self.eigenvalues or (0.0, math.inf)
+        astray = torch.maximum(low - values, values - high).amax()
+        apart = (x - x.mT).abs()
+        if apart.amax() > astray.clamp(min=0):
+            i, j = divmod(int(apart.argmax()), self.n)
+            return f"its entries ({i}, {j}) and ({j}, {i}) are {x[i, j]:.4g} and {x[j, i]:.4g}, they must be equal"
+        found = f"its eigenvalues lie between {told_apart(values[0], low)} and {told_apart(values[-1], high)}"
+        wanted = "be positive, by more than rounding" if self.eigenvalues is None else f"lie within {[low, high]}"
+        return f"{found}, they must {wanted}"
 
     def to_tangent(self, x: Tensor, v: Tensor) -> Tensor:
         return sym(v) + torch.zeros_like(x)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nestbo import linalg
-from nestbo.manifolds.base import Manifold, check_size
+from nestbo.manifolds.base import Manifold, check_size, told_apart
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,10 +41,6 @@ class Sphere(Manifold):
     @property
     def injectivity_radius(self) -> float:
         return math.pi
-
-    @property
-    def condition(self) -> str:
-        return "its norm is 1"
 
     @property
     def euclidean_metric(self) -> bool:
@@ -102,6 +98,9 @@ class Sphere(Manifold):
 
     def violation(self, x: Tensor) -> Tensor:
         return (linalg.norm(x) - 1).abs()
+
+    def fault(self, x: Tensor) -> str:
+        return f"its norm is {told_apart(linalg.norm(x), 1)}, it must be 1"
 
     def _shape_hint(self, shape: tuple[int, ...]) -> str:
         k = shape[-1] - 1 if shape else 0

@@ -45,10 +45,6 @@ class Torus(Manifold):
         return math.pi
 
     @property
-    def condition(self) -> str:
-        return "any vector of angles in radians is a point"
-
-    @property
     def euclidean_metric(self) -> bool:
         return True
 

@@ -36,6 +36,9 @@ class Identity(NestedMapping):
     def at(cls, basis: Tensor, ambient: Manifold) -> Self:
         return cls(ambient)
 
+    def of_run(self, run: int) -> Self:
+        return self
+
     @classmethod
     def random(cls, ambient: Manifold, latent: Manifold, rng: torch.Generator) -> Self:
         if ambient != latent:

@@ -48,6 +48,9 @@ class NestedProduct(NestedMapping):
     def at(cls, basis: Tensor, ambient: Manifold) -> Self:
         raise ArgumentError("The shape of a packed basis is not known here. Use Nesting(ambient, latent).at(basis).")
 
+    def of_run(self, run: int) -> Self:
+        return type(self)(tuple(m.of_run(run) for m in self.mappings))
+
     @classmethod
     def random(cls, ambient: Manifold, latent: Manifold, rng: torch.Generator) -> Self:
         from nestbo.nested.nesting import Nesting  # which itself builds these

@@ -59,7 +59,7 @@ class Projected:
     @property
     def history(self) -> History:
         history = self.study.history
-        points = self.surrogate.mapping.project(history.points.unsqueeze(0))[0]
+        points = self.surrogate.mapping.project(history.points)
         return replace(history, trials=tuple(replace(trial, x=z) for trial, z in zip(history, points, strict=True)))
 
     def standings(self) -> Sequence[Any]:
@@ -69,6 +69,6 @@ class Projected:
         return {"latent": self}
 
     def predict(self, z: Tensor, deviations: float = 0.0) -> Tensor:
-        """At latent points (1, q, *point): the model projects any lift of them back to them."""
+        """At latent points (q, *point): the model projects any lift of them back to them."""
         prediction: Tensor = self.surrogate.predict(self.surrogate.mapping.lift(z), deviations)
         return prediction

@@ -39,11 +39,11 @@ def fits(view: View, name: str) -> Iterator[tuple[int, list[Tensor]]]:
 
 
 def refitted(mapping: Any, bases: list[Tensor], x: Tensor) -> Any:
-    """The mapping with other bases, one per factor, and the lift nearest to points x (1, n, *point)."""
+    """The mapping with other bases, one per factor, and the lift nearest to points x (n, *point)."""
     rest = iter(bases)
 
     def at(part: Any) -> Any:
-        return type(part).at(next(rest).unsqueeze(0), part.ambient) if part.basis.numel() else part
+        return type(part).at(next(rest), part.ambient) if part.basis.numel() else part
 
     product = hasattr(mapping, "mappings")
     other = type(mapping)(tuple(map(at, mapping.mappings))) if product else at(mapping)

@@ -25,7 +25,7 @@ def reconstruction(study: Study) -> Figure:
     name, model = next(iter(models.items()))
     made = figure(f"{view.title}; model {name}", 8.6, 4.4)
     axes = made.add_subplot()
-    x = view.points(list(view.finished)).unsqueeze(0)
+    x = view.points(list(view.finished))
     _points(axes, view, name, errors(model.mapping.fit_lift(x), x))
     _along(axes, view, name)
     _usual(axes, view)
@@ -45,8 +45,8 @@ def _usual(axes: Any, view: View) -> None:
 
 
 def errors(mapping: Any, x: Any) -> Array:
-    """The distance of points x (1, n, *point) from their reconstructions, (n,)."""
-    return np.asarray(mapping.ambient.dist(x, mapping.lift(mapping.project(x)))[0].numpy())
+    """The distance of points x (n, *point) from their reconstructions, (n,)."""
+    return np.asarray(mapping.ambient.dist(x, mapping.lift(mapping.project(x))).numpy())
 
 
 def _points(axes: Any, view: View, name: str, away: Array) -> None:
@@ -69,10 +69,10 @@ def _along(axes: Any, view: View, name: str) -> None:
     """Root mean squares over the points known at a fit, with its basis and the lift nearest to them."""
     found = [(place, bases) for place, bases in fits(view, name) if place > 1]
     found = [found[k] for k in np.unique(np.linspace(0, len(found) - 1, _FITS).astype(int))] if found else []
-    x, means = view.points(list(view.finished)).unsqueeze(0), []
+    x, means = view.points(list(view.finished)), []
     with torch.no_grad():
         for place, bases in found:
-            known = x[:, : place - 1]
+            known = x[: place - 1]
             away = errors(refitted(view.models[name].mapping, bases, known), known)
             means.append(float(np.sqrt(np.mean(away**2))))
     if means:

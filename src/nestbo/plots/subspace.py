@@ -28,7 +28,7 @@ def subspace(study: Study) -> Figure:
     if not models:
         return words(view.title, unnested(view))
     name, model = next(iter(models.items()))
-    now = len(view.finished) + 1, [part.basis[0] for part in factors(model.mapping)]
+    now = len(view.finished) + 1, [part.basis for part in factors(model.mapping)]
     found = [*fits(view, name), now]
     made = figure(f"{view.title}; model {name}", 8.6, 6.0)
     cells = made.add_gridspec(2, 2, width_ratios=[2.6, 1], height_ratios=[1.7, 1])

@@ -57,9 +57,9 @@ def leave_one_out(view: View) -> dict[str, Any] | None:
     if len(view.told) < FEWEST or view.model is None:
         return None
     kept = [k for k, trial in enumerate(view.finished) if trial.status == "told"]
-    mean, variance = (part[0].numpy() for part in view.model.gp.leave_one_out())
+    mean, variance = (part.numpy() for part in view.model.gp.leave_one_out())
     deviation = np.sqrt(variance)
-    errors = np.abs(view.model.gp.z[0].numpy() - mean)[kept] / deviation[kept]
+    errors = np.abs(view.model.gp.z.numpy() - mean)[kept] / deviation[kept]
     predicted, low, high = (_back(view, mean + view.sign * k * deviation)[kept] for k in (0.0, -WIDTH, WIDTH))
     return {
         "index": [trial.index for trial in view.told],
@@ -82,4 +82,4 @@ def _root_mean_square(x: Array) -> float:
 def _back(view: View, z: Array) -> Array:
     """From the model's units to the objective's."""
     outputs = view.model.outputs
-    return np.asarray(view.sign * outputs.inverse(outputs.shift.new_tensor(z).unsqueeze(0))[0].numpy())
+    return np.asarray(view.sign * outputs.inverse(outputs.shift.new_tensor(z)).numpy())

@@ -109,7 +109,7 @@ class View:
     def predict(self, x: Tensor, deviations: float = 0.0) -> Array:
         """The model's median at points (q, *point), moved by deviations; (q,)."""
         with torch.no_grad():
-            moved = self.model.predict(x.unsqueeze(0), self.sign * deviations)[0]
+            moved = self.model.predict(x, self.sign * deviations)
         return np.asarray(self.sign * moved.numpy())
 
     @property

@@ -132,8 +132,8 @@ def _models(now: Snapshot) -> list[dict[str, Any]]:
         {
             "name": name,
             "space": str(model.mapping.latent),
-            "lengthscale": ", ".join(_number(scale) for scale in model.gp.lengthscale[0].tolist()),
-            "noise": math.sqrt(model.gp.noise[0].item()),
+            "lengthscale": ", ".join(_number(scale) for scale in model.gp.lengthscale.tolist()),
+            "noise": math.sqrt(model.gp.noise.item()),
         }
         for name, model in (now.models().items() if now.history.best is not None else ())
     ]

@@ -1,7 +1,21 @@
 """The floor on which methods stand: their data, what they search, and the one search that serves them all."""
 
+from nestbo.search.exploring import farthest
 from nestbo.search.feasibility import constraint_models, rule_fits, rule_name
+from nestbo.search.repeats import drawn_again, unrepeated
 from nestbo.search.runs import Runs
 from nestbo.search.sections import Ball, Section, same, search
 
-__all__ = ["Ball", "Runs", "Section", "constraint_models", "rule_fits", "rule_name", "same", "search"]
+__all__ = [
+    "Ball",
+    "Runs",
+    "Section",
+    "constraint_models",
+    "drawn_again",
+    "farthest",
+    "rule_fits",
+    "rule_name",
+    "same",
+    "search",
+    "unrepeated",
+]

@@ -13,7 +13,7 @@ from nestbo.kernels import ManifoldKernel
 from nestbo.manifolds import Manifold
 from nestbo.memory import Fit
 from nestbo.search.runs import Runs, refits, together
-from nestbo.surrogate import Data, Model, Surrogate, fit
+from nestbo.surrogate import Data, Description, Surrogate, fit
 
 Reach = Callable[[Tensor], Tensor]  # from points (…, runs, 1, *point) of the domain of a search to points of the space
 
@@ -36,7 +36,7 @@ def constraint_models(kernel: ManifoldKernel, runs: Runs) -> list[Surrogate]:
 
 def _fitted(kernel: ManifoldKernel, runs: Runs, values: Tensor, name: str) -> Surrogate:
     previous, effort = together(refits(runs, name))
-    return fit(Model(kernel), Data(runs.x, values, runs.rngs), previous, effort)
+    return fit(Description(kernel), Data(runs.x, values, runs.rngs), previous, effort)
 
 
 def rule_name(k: int) -> str:
@@ -55,10 +55,14 @@ def log_chance(models: list[Surrogate], domain: Manifold, reach: Reach) -> Calla
         return None
 
     def chance(z: Tensor) -> Tensor:
-        x = reach(z.unflatten(-1, domain.point_shape))
-        return sum((_log_probability(model, x) for model in models), start=torch.zeros((), dtype=x.dtype))
+        return log_probability(models, reach(z.unflatten(-1, domain.point_shape)))
 
     return chance
+
+
+def log_probability(models: list[Surrogate], x: Tensor) -> Tensor:
+    """The logarithm of the probability that all constraints hold at points x (…, runs, 1, *point), (…, runs)."""
+    return sum((_log_probability(model, x) for model in models), start=torch.zeros((), dtype=x.dtype, device=x.device))
 
 
 def _log_probability(model: Surrogate, x: Tensor) -> Tensor:

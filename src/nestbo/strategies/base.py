@@ -15,9 +15,11 @@ from nestbo.errors import ArgumentError
 from nestbo.history import History
 from nestbo.manifolds import Manifold
 from nestbo.memory import Memory
-from nestbo.search.runs import Runs
+from nestbo.search import Runs, drawn_again
 from nestbo.specification import Specified
 from nestbo.surrogate import Surrogate
+
+_SATISFIED = "to satisfy the constraints"
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,11 @@ class Strategy(Specified, ABC):
     def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[Memory]]:
         """One point for each run, (runs, *point), with a memory: the core, in which runs are a batch axis."""
 
+    @property
+    def repeats(self) -> bool:
+        """Whether a point that is known may be suggested again: published methods do so, to the letter."""
+        return False
+
     def check(self, space: Manifold) -> None:
         """Raise if the method cannot work on this space: before anything is evaluated, not after."""
 
@@ -76,7 +83,9 @@ class Strategy(Specified, ABC):
             x, memories = self.propose(space, runs)
             if constraints is not None and not constraints.allows(x[0]):
                 x = constraints.nearest(x[0], rng, runs.x[0]).unsqueeze(0)
-                memories = [replace(memories[0], moved=True)]
+                memories = [replace(memories[0], moved=_SATISFIED)]
+            if not self.repeats:
+                x, memories = drawn_again(space, x, memories, runs)
             suggestions.append(Suggestion(x[0], memories[0]))
             runs = runs.with_pending(x, memories)
         return suggestions

@@ -23,12 +23,12 @@ from nestbo.manifolds import Manifold
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
 from nestbo.outputs import OUTPUTS, Either
-from nestbo.search import Runs, constraint_models, rule_fits, rule_name, search
+from nestbo.search import Runs, constraint_models, farthest, rule_fits, rule_name, same, search, unrepeated
 from nestbo.search.runs import latest, refits, together
 from nestbo.strategies.arms import ARMS, Arm, Full, Kind, arms_on, check_latent_dim
 from nestbo.strategies.base import Standing, Strategy, check_choice
 from nestbo.strategies.policies import Balanced, Policy, Record, policy, standings
-from nestbo.surrogate import CRITERIA, Effort, Model, Surrogate, fit, steepness, worth_of_basis
+from nestbo.surrogate import CRITERIA, Description, Effort, Surrogate, fit, steepness, worth_of_basis
 
 _CLIMBS = ("lbfgs", "trust-region")
 
@@ -116,15 +116,18 @@ class Bayesian(Strategy):
             x[which], found = self._suggest(space, arms[which[0]], runs.take(which))
             for run, memory in zip(which, found, strict=True):
                 memories[run] = memory
-        return space.project(x), memories
+        return x, memories
 
     def _suggest(self, space: Manifold, arm: Arm, runs: Runs) -> tuple[Tensor, list[Memory]]:
         """Fit the model of an arm, lay its section through the space, and search there."""
         fitted = self._fitted(space, arm.kind, runs, arm.needs_model(runs.noisy))
         section = arm.section(space, fitted.surrogate, fitted.ranked(runs))
-        x = search(section, fitted.rules, self.acquisition, OPTIMISERS[self.optimiser])
-        memories = section.memories or [Memory()] * len(runs.rngs)
-        return x, [fitted.remembered(arm, memory, run, runs.noisy) for run, memory in enumerate(memories)]
+        x = space.project(search(section, fitted.rules, self.acquisition, OPTIMISERS[self.optimiser]))
+        own = enumerate(section.memories or [Memory()] * len(runs.rngs))
+        memories = [fitted.remembered(arm, memory, run, runs.noisy) for run, memory in own]
+        if self.repeats:
+            return x, memories
+        return unrepeated(space, x, memories, runs, partial(farthest, space, space, same, fitted.rules, runs))
 
     def _fitted(self, space: Manifold, kind: Kind, runs: Runs, needed: bool = True) -> Fitted:
         """The model of a kind, if it is needed, and those of observed constraints."""
@@ -135,11 +138,11 @@ class Bayesian(Strategy):
         if steep is not None:
             logarithmic = torch.tensor([[chosen] for chosen, _ in steep], device=runs.x.device)
             outputs = partial(Either.fit, steep=logarithmic)
-        model = Model(self._kernel(space, kind), kind.nesting, outputs, self.priors, CRITERIA[self.criterion])
+        model = Description(self._kernel(space, kind), kind.nesting, outputs, self.priors, CRITERIA[self.criterion])
         surrogate, worth = self._fit(space, model, kind, runs)
         return Fitted(surrogate, constraint_models(on_space, runs), steep, worth)
 
-    def _fit(self, space: Manifold, model: Model, kind: Kind, runs: Runs) -> tuple[Surrogate, list[float] | None]:
+    def _fit(self, space: Manifold, model: Description, kind: Kind, runs: Runs) -> tuple[Surrogate, list[float] | None]:
         """A model fitted to each run from where its last fit ended, and what its basis, if it has one, is worth.
 
         A nested model that starts anew next to the full one gets a guess from the gradients of that one, and is
@@ -167,7 +170,7 @@ class Bayesian(Strategy):
         known, n = [steep for steep in found if steep is not None], runs.y.shape[1]
         if len(known) == len(found) and n < 2 * max(at for _, at in known):
             return known
-        decided = steepness(Model(kernel(self.kernel, space), priors=self.priors), runs.data)
+        decided = steepness(Description(kernel(self.kernel, space), priors=self.priors), runs.data)
         return [(steep, n) for steep in decided.tolist()]
 
     def models(self, space: Manifold, runs: Runs) -> dict[str, Surrogate]:
@@ -203,6 +206,10 @@ class GaBO(Bayesian):
     def paper(cls) -> Self:
         """As in the paper: geodesic Gaussian kernel, maximum likelihood, expected improvement, trust regions."""
         return cls(kernel="geodesic-gaussian", acquisition="ei", optimiser="trust-region", priors=False)
+
+    @property
+    def repeats(self) -> bool:
+        return self == self.paper()
 
     @classmethod
     def samples(cls) -> list[Self]:
@@ -256,6 +263,10 @@ class HDGaBO(Bayesian):
         """As in the paper: one nested model, geodesic Gaussian kernel, approximate SPD distances, EI, fitted lift."""
         settings: dict[str, Any] = {"kernel": "geodesic-gaussian", "acquisition": "ei", "optimiser": "trust-region"}
         return cls(latent_dim, ("fitted",), exact=False, outputs="standardise", priors=False, **settings)
+
+    @property
+    def repeats(self) -> bool:
+        return self == self.paper(self.latent_dim)
 
     @classmethod
     def samples(cls) -> list[Self]:

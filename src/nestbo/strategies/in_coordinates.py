@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,12 +17,11 @@ from nestbo.kernels import kernel
 from nestbo.manifolds import Euclidean, Manifold
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
-from nestbo.search.feasibility import constraint_models, rule_fits
-from nestbo.search.runs import Runs, refits, together
-from nestbo.search.sections import Section, search
+from nestbo.search import Runs, Section, constraint_models, farthest, rule_fits, search, unrepeated
+from nestbo.search.runs import refits, together
 from nestbo.strategies.base import Strategy, check_choice
 from nestbo.strategies.coordinates import COORDINATES, Vectors, vectors
-from nestbo.surrogate import Data, Model, Surrogate, fit
+from nestbo.surrogate import Data, Description, Surrogate, fit
 
 _MODEL = "model"  # in memories
 _CLIMBS = ("lbfgs", "slsqp")
@@ -76,10 +76,10 @@ class InCoordinates(Strategy):
         if not runs.begun(self.initial):
             return runs.random(space), [Memory() for _ in runs.rngs]
         on = vectors(space, self.coordinates)
-        return self.searched(on, self.reduction(on, runs), runs)
+        return self.searched(on, self.reduction(on, runs), runs, runs)
 
-    def searched(self, on: Vectors, part: Reduction, runs: Runs) -> tuple[Tensor, list[Memory]]:
-        """Fit the model, and find where it promises most."""
+    def searched(self, on: Vectors, part: Reduction, runs: Runs, known: Runs) -> tuple[Tensor, list[Memory]]:
+        """Fit the model, and find where it promises most; at no point that is known."""
         inputs = part.reduce(on.coordinates(runs.x))
         unit = unit_of(inputs)
         surrogate = fit_vectors(inputs / unit, runs)
@@ -89,7 +89,8 @@ class InCoordinates(Strategy):
         section = _section(on, part, surrogate, unit, runs)
         x = search(section, rules, self.acquisition, OPTIMISERS[self.optimiser])
         fits = [{_MODEL: own} | rule_fits(rules, run) for run, own in enumerate(surrogate.fits)]
-        return on.space.project(x), [Memory(fits=each) for each in fits]
+        explore = partial(farthest, on.space, part.domain, part.reach, rules, runs)
+        return unrepeated(on.space, on.space.project(x), [Memory(fits=each) for each in fits], known, explore)
 
 
 def _section(on: Vectors, part: Reduction, model: Surrogate, unit: Tensor, runs: Runs) -> Section:
@@ -114,4 +115,4 @@ def fit_vectors(inputs: Tensor, runs: Runs) -> Surrogate:
     """A Gaussian process on vectors (runs, n, k): SE kernel, maximum likelihood, from the last fit now and then."""
     gaussian = kernel("gaussian", Euclidean(inputs.shape[-1]))
     previous, effort = together(refits(runs, _MODEL, shared=False))  # the next suggestion may look at other coordinates
-    return fit(Model(gaussian, priors=False), Data(inputs, runs.y, runs.rngs, runs.noise), previous, effort)
+    return fit(Description(gaussian, priors=False), Data(inputs, runs.y, runs.rngs, runs.noise), previous, effort)

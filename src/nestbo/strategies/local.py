@@ -15,7 +15,7 @@ from nestbo.kernels import kernel
 from nestbo.manifolds import Manifold
 from nestbo.memory import Fit
 from nestbo.search.runs import Runs, successes
-from nestbo.surrogate import Model, Surrogate, fit, median_parameters
+from nestbo.surrogate import Description, Surrogate, fit, median_parameters
 
 _KERNEL = "gaussian"  # near a minimum most functions are smooth
 _LARGEST, _FIRST, _LEAST = 0.6, 0.25, 0.03  # radii, of the typical distance
@@ -148,4 +148,4 @@ def local_model(latent: Manifold, z: Tensor, centre: Tensor, runs: Runs, priors:
     near = runs.at(z[each, around].transpose(0, 1), runs.y[each, around].T, around.T)
     smooth = kernel(_KERNEL, latent)
     usual = Fit(tuple(median_parameters(smooth).tolist()), count)  # few points: a few steps from there will do
-    return fit(Model(smooth, priors=priors), near.data, [usual] * len(z)), near
+    return fit(Description(smooth, priors=priors), near.data, [usual] * len(z)), near

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Self
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from nestbo.manifolds import Box, Manifold
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
-from nestbo.search.runs import Runs
+from nestbo.search import Runs, unrepeated
 from nestbo.strategies.coordinates import Vectors, vectors
 from nestbo.strategies.in_coordinates import InCoordinates, Reduction
 
@@ -50,11 +51,13 @@ class REMBO(InCoordinates):
         x, memories = runs.x.new_empty(len(seeds), *space.point_shape), [Memory(frame=seed) for seed in seeds]
         for mine in dict.fromkeys(own):  # runs whose embeddings made the same evaluations go on together
             which = [run for run, other in enumerate(own) if other == mine]
-            part = runs.take(which).only(list(mine))
+            known = runs.take(which)
+            part = known.only(list(mine))
             if len(mine) < _FEWEST or runs.count < self.initial:
-                x[which] = self._anywhere(on, [seeds[run] for run in which], part)
-                continue
-            x[which], found = self.searched(on, self.reduction(on, part), part)
+                anywhere = partial(self._anywhere, on, [seeds[run] for run in which], part)
+                x[which], found = unrepeated(space, anywhere(), [Memory() for _ in which], known, anywhere)
+            else:
+                x[which], found = self.searched(on, self.reduction(on, part), part, known)
             for run, memory in zip(which, found, strict=True):
                 memories[run] = replace(memory, frame=seeds[run])
         return x, memories

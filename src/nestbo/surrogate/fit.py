@@ -15,9 +15,10 @@ from nestbo.manifolds import Manifold
 from nestbo.memory import Fit
 from nestbo.optimise import lbfgs
 from nestbo.outputs import Log, Standardise
+from nestbo.surrogate.description import Data, Description, Effort
 from nestbo.surrogate.gp import GP, gram_root
 from nestbo.surrogate.likelihood import best_mean, best_scale, noisy_gram, scale_prior
-from nestbo.surrogate.model import Data, Effort, Model, Surrogate
+from nestbo.surrogate.model import Surrogate
 from nestbo.surrogate.targets import Targets
 from nestbo.surrogate.varied import Nested, Whole
 
@@ -33,7 +34,7 @@ _FEWEST = 20  # data, or more than two for each parameter of a basis, may tell w
 
 
 def fit(
-    model: Model,
+    model: Description,
     data: Data,
     previous: Sequence[Fit] | None = None,
     effort: Effort = Effort.FEW_STEPS,
@@ -91,7 +92,7 @@ def _fits(parameters: Tensor, basis: Tensor, value: Tensor, seen: int, n: int) -
     return tuple(Fit(tuple(p), n, tuple(b), looked, not math.isfinite(v)) for p, b, v in rows)
 
 
-def steepness(model: Model, data: Data) -> Tensor:
+def steepness(model: Description, data: Data) -> Tensor:
     """Whether the values of each run are clearly likelier after the logarithm than as they are, (runs,)."""
     x, y, *_ = representative(data.x, data.y)
     some = Data(x, y, data.rngs)
@@ -157,7 +158,7 @@ def _broken(kernel: ManifoldKernel, parameters: Tensor, statistic: Tensor, targe
     return torch.linalg.cholesky_ex(gram).info != 0
 
 
-def condition(model: Model, x: Tensor, parameters: Tensor, targets: Targets) -> GP:
+def condition(model: Description, x: Tensor, parameters: Tensor, targets: Targets) -> GP:
     """The process with these parameters, given latent points x and values."""
     lengthscale, noise = parameters[..., :-1].exp(), parameters[..., -1].exp()
     root = gram_root(model.kernel, x, lengthscale, noise, targets.weights)

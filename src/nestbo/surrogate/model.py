@@ -1,63 +1,24 @@
-"""What is fitted, to what, and what comes out."""
+"""What a fit gives: the models of several runs, and that of one run, as a study shows it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
-from nestbo.kernels import ManifoldKernel
 from nestbo.memory import Fit
-from nestbo.nested import NestedMapping, Nesting
-from nestbo.outputs import Outputs, Standardise
+from nestbo.nested import NestedMapping
+from nestbo.outputs import Outputs
 from nestbo.surrogate.gp import GP
-from nestbo.surrogate.likelihood import Criterion, negative_log_likelihood
-
-
-@dataclass(frozen=True)
-class Model:
-    """The description of a surrogate: what it sees of a point, and how its parameters are chosen.
-
-    ``kernel`` lives on the space itself or, with a ``nesting``, on the latent space, whose basis is then learned.
-    ``outputs`` makes the map from values to the model's units, ``criterion`` is what a fit minimises, and ``priors``
-    makes it maximum a posteriori instead of maximum likelihood.
-    """
-
-    kernel: ManifoldKernel
-    nesting: Nesting | None = None
-    outputs: Callable[[Tensor], Outputs] = Standardise.fit
-    priors: bool = True
-    criterion: Criterion = negative_log_likelihood
-
-
-class Effort(Enum):
-    """How much a fit does: nothing where it is known already, a few steps from the one before, or a search anew."""
-
-    NONE = 0
-    FEW_STEPS = 1
-    ANEW = 2
-
-
-@dataclass(frozen=True)
-class Data:
-    """What a model is fitted to: x (runs, n, *point), y (runs, n) with n ≥ 1, and one generator per run.
-
-    ``noise`` is the variance of the noise in y, if it is known, or that of each value (runs, n); a map of the outputs
-    that is not linear has no use for it.
-    """
-
-    x: Tensor
-    y: Tensor
-    rngs: list[torch.Generator]
-    noise: float | Tensor | None = None
 
 
 @dataclass(frozen=True)
 class Surrogate:
-    """A fitted model of an objective: ``mapping`` leads to the latent space, where ``gp`` lives in the model's units.
+    """A fitted model of the objective of each of several runs, a batch axis in front of all; ``Model`` is one of them.
+
+    ``mapping`` leads to the latent space, where ``gp`` lives in the model's units.
 
     ``outputs`` is the map between these units and the objective's, ``fits`` are where the next fit of each run starts,
     and ``loss`` (*runs) is what the fit has minimised.
@@ -91,3 +52,57 @@ class Surrogate:
     def latent_points(self) -> Tensor:
         """The evaluated points as the model sees them, (*runs, n, *point)."""
         return self.gp.x
+
+
+@dataclass(frozen=True)
+class Model:
+    """A fitted model of an objective: ``mapping`` leads to the latent space, where ``gp`` lives in the model's units.
+
+    It is that of a single run: the basis of the mapping is one matrix, length scales are (scales,), data (n, *point)
+    and (n,). ``outputs`` is the map between the model's units and the objective's, negated where a study maximises;
+    ``fit`` is where the next fit starts, and ``loss`` is what the fit has minimised.
+    """
+
+    gp: GP
+    outputs: Outputs
+    mapping: NestedMapping
+    fit: Fit
+    loss: float
+
+    @classmethod
+    def of(cls, surrogate: Surrogate, run: int = 0) -> Self:
+        """One of the runs that a surrogate was fitted to."""
+        return cls(
+            surrogate.gp.of_run(run),
+            surrogate.outputs.of_run(run),
+            surrogate.mapping.of_run(run),
+            surrogate.fits[run],
+            surrogate.loss[run].item(),
+        )
+
+    def predict(self, x: Any, deviations: float = 0.0) -> Tensor:
+        """The median prediction at points (…, *point) of the ambient space, moved by standard deviations: (…)."""
+        x = self.mapping.ambient.check(x).double()
+        mean, variance = self.gp.moments(self.mapping.project(self._row(x)))
+        return self.outputs.inverse(mean + deviations * variance.sqrt()).reshape(self._batch(x))
+
+    def gradients(self, x: Any) -> Tensor:
+        """Tangent gradients of the mean, in the model's units, at points x (…, *point) of the ambient space."""
+        x = self.mapping.ambient.check(x).double()
+        with torch.enable_grad():
+            leaf = x.detach().requires_grad_()
+            mean, _ = self.gp.moments(self.mapping.project(self._row(leaf)))
+            (gradient,) = torch.autograd.grad(mean.sum(), leaf)
+        return self.mapping.ambient.to_tangent(x, gradient)
+
+    @property
+    def latent_points(self) -> Tensor:
+        """The evaluated points as the model sees them, (n, *point)."""
+        return self.gp.x
+
+    def _row(self, x: Tensor) -> Tensor:
+        """All points in one row, (q, *point)."""
+        return x.reshape(-1, *self.mapping.ambient.point_shape)
+
+    def _batch(self, x: Tensor) -> torch.Size:
+        return x.shape[: x.ndim - len(self.mapping.ambient.point_shape)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from nestbo.outputs import Outputs
-from nestbo.surrogate.model import Data, Model
+from nestbo.surrogate.description import Data, Description
 from nestbo.surrogate.varied import MOST_NOISE, NOISE
 
 
@@ -30,7 +30,7 @@ class Targets:
         return self.noise is not None
 
     @classmethod
-    def of(cls, model: Model, data: Data) -> Targets:
+    def of(cls, model: Description, data: Data) -> Targets:
         """Those of the data, for a model."""
         outputs = model.outputs(data.y)
         z = outputs.forward(data.y)

@@ -14,8 +14,8 @@ from nestbo.kernels import ManifoldKernel
 from nestbo.manifolds import Box, Euclidean, Manifold, Product
 from nestbo.memory import Fit
 from nestbo.nested import Identity, NestedMapping, Nesting
+from nestbo.surrogate.description import Description
 from nestbo.surrogate.likelihood import NOISE_PRIOR
-from nestbo.surrogate.model import Model
 
 NOISE = (1e-6, 1.0)  # the variance of noise relative to that of the signal
 MOST_NOISE = 1e3  # of known noise; more would contradict the values
@@ -29,7 +29,7 @@ _PERTURBATION = 0.2  # of the typical distance of two subspaces
 class Whole:
     """Log length scales and log relative noise of a model of the space itself, within their bounds."""
 
-    model: Model
+    model: Description
     known_noise: bool
 
     @cached_property
@@ -82,7 +82,7 @@ class Nested:
     The bounds of the parameters are a penalty: that is cheaper than following them.
     """
 
-    model: Model
+    model: Description
     known_noise: bool
     guess: Tensor | None = None
 

@@ -15,6 +15,8 @@ from nestbo.manifolds import Manifold
 from nestbo.strategies import Runs, Strategy, Suggestion, strategy
 from nestbo.testing.assertions import close, require
 
+COINCIDING = 1e-9  # of the typical distance: points that are nearer are one
+
 
 def told(x: Tensor, values: Tensor) -> History:
     """A history of evaluated points."""
@@ -141,6 +143,23 @@ def observed_constraints_and_noise_are_survived(method: Strategy, space: Manifol
     _check(method, space, method.suggest(space, History(tuple(trials)), 1, rng), 1, "constraints and noise")
 
 
+def known_points_are_not_suggested_again(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
+    """Exact values say all about a point: no suggestion is one that was evaluated or asked for, not even in a corner.
+
+    Published methods may suggest a point again (``repeats``).
+    """
+    if method.repeats:
+        return
+    history = told(x := space.random(6, rng=rng), space.embed(x).sum(-1))
+    for asked in (1, 1, 2):
+        suggestions = method.suggest(space, history, asked, _seeded(len(history)))
+        trials = (Trial(k, s.x, notes=s.notes) for k, s in enumerate(suggestions, len(history)))
+        history = history.add(*(replace(t, value=space.embed(t.x).sum(-1).item(), status="told") for t in trials))
+    apart = space.pairwise_dist(history.points, history.points) / space.typical_distance
+    again = (apart.tril(-1) + torch.ones_like(apart).triu()) < COINCIDING
+    require(~again, f"{method}: a point was suggested twice")
+
+
 def specification_round_trips(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
     """The text form of a registered strategy gives the same strategy back."""
     text = method.specification
@@ -155,5 +174,6 @@ STRATEGY_LAWS: tuple[Callable[[Strategy, Manifold, torch.Generator], None], ...]
     a_batch_of_runs_is_its_single_runs,
     known_constraints_are_respected,
     observed_constraints_and_noise_are_survived,
+    known_points_are_not_suggested_again,
     specification_round_trips,
 )

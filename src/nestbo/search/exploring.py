@@ -1,0 +1,29 @@
+"""Exploring: what is evaluated next when the search for improvement has finished."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from nestbo.manifolds import Manifold
+from nestbo.search.feasibility import Reach, log_probability
+from nestbo.search.runs import Runs
+from nestbo.surrogate import Surrogate
+
+_DRAWS = 512  # random points, of which the farthest is taken
+
+
+def farthest(space: Manifold, domain: Manifold, reach: Reach, rules: list[Surrogate], runs: Runs) -> Tensor:
+    """Of random points reached from a domain, allowed ones, that farthest from all known ones, (runs, *point).
+
+    There every model knows least. Its variance would say so, too, but depends on length scales, and those of a model
+    that sees no improvement anywhere are often too long. Distances count as much as the constraints with models
+    ``rules`` are likely to hold.
+    """
+    x = reach(domain.random_each(_DRAWS, runs.rngs).unsqueeze(2))
+    known, drawn = (space.embed(points) for points in (torch.cat([runs.x, runs.pending], 1), x.squeeze(2)))
+    worth = torch.cdist(drawn.transpose(0, 1), known).amin(-1).T.log() + log_probability(rules, x)
+    if runs.allowed is not None:
+        worth = torch.where((runs.allowed(x.squeeze(2)) >= 0).all(-1), worth, -torch.inf)
+    best = worth.nan_to_num(nan=-torch.inf).argmax(0)
+    return x[best, torch.arange(len(best), device=x.device)].squeeze(1)
