@@ -24,7 +24,7 @@ WHOLE = Memory(
     3,
     2**53 + 1,
     (0.1, -0.0, 2 / 3),
-    True,
+    "to satisfy the constraints",
     {"mine": [1, None, {"deep": "ü"}], "noise": 3.0},
 )
 MEMORIES = [
@@ -134,7 +134,7 @@ DAMAGED = {
     "start": [1.0, "1", True, [0.1, 0.2], -1],
     "frame": [1.5, "a", False, [1], -7],
     "columns": ["abc", None, True, [1.0, None], [math.nan], [[1.0], "x"], {"a": 1}, [10**400], nested(5000)],
-    "moved": ["false", "yes", 0, 1, None, []],
+    "moved": [True, False, 0, 1.5, [], ["x"], {}],
     "own": [3, "x", "", [], [["a", 1]], None],
 }
 
@@ -148,7 +148,7 @@ class TestDamage:
     @pytest.mark.parametrize("name", DAMAGED)
     def test_a_field_of_another_kind_is_refused(self, name):
         for value in DAMAGED[name]:
-            for more in ({}, {"moved": True, "start": 3} if name == "arm" else {"arm": "full"}):
+            for more in ({}, {"moved": "away", "start": 3} if name == "arm" else {"arm": "full"}):
                 with pytest.raises(StoreError, match=r"memory of a trial is damaged: .*\. Restore a copy") as caught:
                     Memory.of(more | {name: value})
                 assert len(str(caught.value)) < 300
@@ -178,6 +178,7 @@ class TestDamage:
                 continue
 
 
+MOVED = "to satisfy the constraints"
 OLD_FIT = {"parameters": [-0.2, -9.2], "evaluations": 5}
 OLD_BASIS = [[0.6, 0.0], [0.8, 0.0], [0.0, 1.0]]
 
@@ -210,10 +211,10 @@ class TestEarlier:
                 Memory("full", {"full": Fit((-0.2, -9.2), 5, seen=3, failed=True)}),
             ),
             (
-                {"arm": "full", "full": OLD_FIT, "constraint:0": OLD_FIT, "moved": "to satisfy the constraints"},
-                Memory("full", {"full": Fit((-0.2, -9.2), 5), "constraint:0": Fit((-0.2, -9.2), 5)}, moved=True),
+                {"arm": "full", "full": OLD_FIT, "constraint:0": OLD_FIT, "moved": MOVED},
+                Memory("full", {"full": Fit((-0.2, -9.2), 5), "constraint:0": Fit((-0.2, -9.2), 5)}, moved=MOVED),
             ),
-            ({"moved": "to satisfy the constraints"}, Memory(moved=True)),
+            ({"moved": MOVED}, Memory(moved=MOVED)),
             ({"embedding": 2**53 - 1, "model": OLD_FIT}, Memory(fits={"model": Fit((-0.2, -9.2), 5)}, frame=2**53 - 1)),
             ({"mine": [1, 2]}, Memory(own={"mine": [1, 2]})),
         ],

@@ -168,7 +168,7 @@ class TestBatches:
             assert len(counted) == fits
 
     def test_a_fit_that_is_taken_over_gives_the_suggestion_that_it_would_have_given(self):
-        """A batch of two: its second point, made with the fit of the first, is that of a new fit from the same start."""
+        """Of a batch of two the second point, made with the fit of the first, is that of a new fit."""
         past = history(SPACE, 6)
         first, second = nb.GaBO().suggest(SPACE, past, 2, seeded(0))
         forgetful = past.add(Trial(6, first.x, memory=dataclasses.replace(first.memory, fits={})))

@@ -4,15 +4,21 @@ from dataclasses import replace
 
 import pytest
 import torch
-from nestbo.strategies.repeats import EXPLORED, repeated
 
 import nestbo as nb
+from nestbo.memory import Memory
+from nestbo.search.repeats import repeated
 from nestbo.strategies import STRATEGIES, Runs, Strategy
 from nestbo.testing.strategies import COINCIDING, known_points_are_not_suggested_again
 
 METHODS = [method for family in STRATEGIES.values() for method in family.samples()]
 SQUARE = nb.Box([0.0, 0.0], [1.0, 1.0])
 CORNERS = [SQUARE, nb.Simplex(2), nb.SPD(1, eigenvalues=(0.1, 5))]
+
+
+def explored(memory):
+    """Whether a suggestion is not where the acquisition function is largest since that point is known."""
+    return memory.moved is not None and "known" in memory.moved
 
 
 def repeats(space, history):
@@ -75,7 +81,7 @@ class TestConstraints:
         study = nb.Study(SQUARE, seed=0, constraints=lambda x: torch.stack([x[0] - 0.2, x[1] - 0.3]))
         study.run(lambda x: float(x.sum()), 15, progress=False)
         assert repeats(SQUARE, study.history) == 0
-        assert any(EXPLORED in trial.notes for trial in study.history)
+        assert any(explored(trial.memory) for trial in study.history)
         assert all(study.constraints.allows(trial.x) for trial in study.history)
 
     def test_a_face_that_points_are_moved_to(self):
@@ -91,10 +97,10 @@ class TestConstraints:
     def test_observed_ones_say_where_to_explore(self):
         study = nb.Study(SQUARE, seed=0)
         study.run(lambda x: nb.Observation(float(x.sum()), constraints=float(0.5 - x[1])), 18, progress=False)
-        explored = [trial for trial in study.history if EXPLORED in trial.notes]
+        elsewhere = [trial for trial in study.history if explored(trial.memory)]
         assert repeats(SQUARE, study.history) == 0
-        assert len(explored) > 5
-        assert sum(trial.x[1] < 0.6 for trial in explored) > 0.8 * len(explored)
+        assert len(elsewhere) > 5
+        assert sum(trial.x[1] < 0.6 for trial in elsewhere) > 0.8 * len(elsewhere)
 
 
 class TestWhatCounts:
@@ -119,8 +125,8 @@ class TestWhatCounts:
         x = SQUARE.random(2, 12, rng=torch.Generator().manual_seed(0))
         x[0, 0] = 0
         y = torch.stack([x[0].sum(-1), (x[1] - 0.5).square().sum(-1)])
-        both, notes = nb.GaBO().propose(SQUARE, self.runs(x, y=y))
-        assert [EXPLORED in note for note in notes] == [True, False]
+        both, memories = nb.GaBO().propose(SQUARE, self.runs(x, y=y))
+        assert [explored(memory) for memory in memories] == [True, False]
         alone, _ = nb.GaBO().propose(SQUARE, self.runs(x, y=y).take([1]))
         assert torch.allclose(both[1], alone[0], atol=1e-3)
 
@@ -135,15 +141,15 @@ class TestWhatCounts:
                 return [cls()]
 
             def propose(self, space, runs):
-                return torch.zeros(1, 2, dtype=torch.float64), [{}]
+                return torch.zeros(1, 2, dtype=torch.float64), [Memory()]
 
         suggestions = Stubborn().suggest(SQUARE, nb.History(), 3, torch.Generator().manual_seed(0))
         assert torch.equal(suggestions[0].x, torch.zeros(2, dtype=torch.float64))
-        assert all(EXPLORED in suggestion.notes for suggestion in suggestions[1:])
+        assert all(explored(suggestion.memory) for suggestion in suggestions[1:])
 
     def runs(self, x, pending=None, y=None):
         x = x.double()
         pending = x[:, :0] if pending is None else pending.double()
         rngs = [torch.Generator().manual_seed(k) for k in range(len(x))]
         y = x.sum(-1) if y is None else y
-        return Runs(x, y, pending, rngs, [[{}] * x.shape[1] for _ in rngs])
+        return Runs(x, y, pending, rngs, [[Memory()] * x.shape[1] for _ in rngs])

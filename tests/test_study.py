@@ -1,6 +1,7 @@
 """Ask and tell: what is promised to someone whose evaluations cost an hour."""
 
 import math
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -92,14 +93,19 @@ def test_a_trial_of_another_study_is_refused():
 
 
 def test_asking_for_several_fits_once(monkeypatch):
-    import nestbo.strategies.gabo as gabo
-
-    fits, fit = [], gabo.fit_surrogate
-    monkeypatch.setattr(gabo, "fit_surrogate", lambda *a, **k: fits.append(1) or fit(*a, **k))
+    fitting, fits = import_module("nestbo.surrogate.fit"), []
+    minimise = fitting.lbfgs
+    monkeypatch.setattr(fitting, "lbfgs", lambda *a, **k: fits.append(1) or minimise(*a, **k))
     study = quiet(nb.Study(nb.Sphere(2), nb.GaBO()), bowl, 6)
     fits.clear()
-    study.ask(3)
+    trials = study.ask(3)
     assert len(fits) == 1
+    assert trials[0].memory.fits == trials[1].memory.fits == trials[2].memory.fits
+    study.ask()
+    assert len(fits) == 1  # as long as no value is told
+    study.tell(trials[0], 1.0)
+    study.ask()
+    assert len(fits) == 2
 
 
 def test_observations_made_elsewhere_are_used():
@@ -109,7 +115,7 @@ def test_observations_made_elsewhere_are_used():
     study.add([0.0, 0.0, 1.0], 2)
     assert study.best.value == min(t.value for t in study.history)
     assert study.model().gp.z.shape == (7,)
-    assert "parameters" in study.ask().notes["full"]  # a model made this suggestion: the initial design is complete
+    assert "full" in study.ask().memory.fits  # a model made this suggestion: the initial design is complete
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -117,7 +123,7 @@ def test_what_is_not_finite_is_a_failure(value):
     study = nb.Study(nb.Sphere(2), nb.RandomSearch())
     done = study.tell(study.ask(), value)
     assert done.status == "failed"
-    assert repr(value) in done.notes["failed"]
+    assert repr(value) in done.told.failed
     assert study.best is None
 
 
@@ -129,7 +135,7 @@ def test_what_is_not_a_number_is_refused_by_hand_and_recorded_in_a_run(value):
     assert len(study.pending) == 1
     quiet(study, lambda x: value, 1)
     assert study.history[1].status == "failed"
-    assert "not a number" in study.history[1].notes["failed"]
+    assert "not a number" in study.history[1].told.failed
 
 
 @pytest.mark.parametrize("value", [2, 2.0, np.float32(2), np.array([2.0]), torch.tensor(2.0), torch.tensor([[2]])])
@@ -149,7 +155,7 @@ def test_failures_keep_their_place_and_steer_away():
     study = quiet(nb.Study(space, nb.GaBO(), seed=0), half, 25)
     failed = [t for t in study.history if t.status == "failed"]
     assert failed
-    assert all("motor stalled" in t.notes["failed"] for t in failed)
+    assert all("motor stalled" in t.told.failed for t in failed)
     assert [t.index for t in study.history] == list(range(25))
     assert sum(t.status == "failed" for t in study.history[15:]) < 5
 
@@ -298,7 +304,7 @@ def test_models_are_those_of_one_run(name, rng):
     )
     models, runs = study.models(), method.models(space, study._runs())
     assert "constraint:0" in models
-    assert study.model().notes == next(iter(models.values())).notes
+    assert study.model().fit == next(iter(models.values())).fit
     x = space.random(2, 3, rng=rng)
     for key, model in models.items():
         inside, latent, gp = runs[key], model.mapping.latent.point_shape, model.gp
@@ -309,7 +315,7 @@ def test_models_are_those_of_one_run(name, rng):
         assert model.outputs.inverse(gp.z).shape == (6,)
         assert all(part.shape == (6,) for part in gp.leave_one_out())
         assert model.mapping.lift(model.mapping.project(x)).shape == x.shape
-        assert model.notes == inside.notes[0]
+        assert model.fit == inside.fits[0]
         assert model.loss == inside.loss.item()
         for deviations in (-1.5, 0.0, 1.5):
             wanted = inside.predict(x.unsqueeze(1), deviations).squeeze(1)
