@@ -183,7 +183,7 @@ class TestREMBO:
 
     def test_embeddings_are_drawn_once_and_take_turns(self):
         study = nb.Study(Sphere(6), REMBO(2, 3), seed=0).run(lambda x: float(x[0]), 11, progress=False)
-        seeds = [trial.notes["embedding"] for trial in study.history]
+        seeds = [trial.memory["embedding"] for trial in study.history]
         assert len(set(seeds)) == 3
         assert seeds[3:6] == seeds[6:9]
         assert len(set(seeds[3:6])) == 3
@@ -191,16 +191,16 @@ class TestREMBO:
     def test_points_lie_in_their_embedding(self):
         study = nb.Study(Sphere(6), REMBO(2, 2), seed=0).run(lambda x: float(x[0]), 9, progress=False)
         for trial in study.history:
-            a = embedding(7, 2, trial.notes["embedding"])
+            a = embedding(7, 2, trial.memory["embedding"])
             assert_close(a @ torch.linalg.pinv(a) @ trial.x, trial.x)
 
     def test_points_asked_at_once_agree_on_their_embeddings_later(self):
         study = nb.Study(Sphere(4), REMBO(2, 2), seed=0)
         for trial in study.ask(6):
             study.tell(trial, float(trial.x[0]))
-        first = list(dict.fromkeys(trial.notes["embedding"] for trial in study.history))[:2]
+        first = list(dict.fromkeys(trial.memory["embedding"] for trial in study.history))[:2]
         study.run(lambda x: float(x[0]), 4, progress=False)
-        assert {trial.notes["embedding"] for trial in study.history[6:]} == set(first)
+        assert {trial.memory["embedding"] for trial in study.history[6:]} == set(first)
 
     def test_a_batch_is_its_single_runs(self, rng):
         """Also where runs differ in which evaluations were made in the embedding whose turn it is."""

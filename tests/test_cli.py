@@ -292,7 +292,10 @@ def test_mistakes_of_run(arguments, words):
         (["tell", "a.db", "--json", '{"index": 0, "value": 1, "failed": "why"}'], "value"),
         (["tell", "a.db", "--json", '[{"index": 1, "value": 1}, {"index": 0, "value": 1}]'], "told already"),
         (["tell", "a.db", "--json", '[{"index": 1, "value": 1}, {"index": 1, "value": 2}]'], "several"),
-        (["add", "a.db", "--json", '[{"x": [0, 0, 1], "value": 1}, {"x": [0, 0, 2], "value": 1}]'], "its norm is 2, it must be 1"),
+        (
+            ["add", "a.db", "--json", '[{"x": [0, 0, 1], "value": 1}, {"x": [0, 0, 2], "value": 1}]'],
+            "its norm is 2, it must be 1",
+        ),
         (["add", "a.db", "--x", "[0, 0, 1]"], "--value"),
         (["add", "a.db", "--x", "[0, 0, 2]", "--value", "1"], "its norm is 2, it must be 1"),
         (["add", "a.db", "--x", "[0, 1]", "--value", "1"], "Sphere(2)"),

@@ -1,13 +1,13 @@
 """Constraints: those known in advance hold at every suggestion, others are learned from what is told."""
 
 import math
-import sqlite3
 
 import numpy as np
 import pytest
 import torch
 
 import nestbo as nb
+from damage import change
 from nestbo.constraints import Constraints
 
 BOUNDED = nb.SPD(2, eigenvalues=(0.1, 5))
@@ -129,7 +129,7 @@ class TestStudies:
         study = nb.Study(nb.Sphere(12), nb.HDGaBO(2), seed=0, constraints=lambda x: x[0] - x[1] - 0.3)
         study.run(bowl, 7, progress=False)
         trials = study.ask(4)
-        assert len({trial.notes["arm"] for trial in trials}) > 1
+        assert len({trial.memory["arm"] for trial in trials}) > 1
         points = torch.stack([trial.x for trial in trials])
         assert (points[:, 0] - points[:, 1] >= 0.3).all()
         assert (torch.cdist(points, points) + torch.eye(4)).min() > 1e-3
@@ -167,17 +167,14 @@ class TestStudies:
             with nb.Study.load(tmp_path / "s.db", constraints=options["constraints"]) as study:
                 resumed = study.run(f, count, progress=False).history
         assert torch.equal(resumed.points, straight.points)
-        assert [trial.notes for trial in resumed] == [trial.notes for trial in straight]
+        assert [trial.memory for trial in resumed] == [trial.memory for trial in straight]
 
-    @pytest.mark.parametrize("notes", ['{"constraints": "no"}', '{"constraints": [null]}', '{"noise": [1]}'])
-    def test_damage_is_told(self, notes, tmp_path):
+    @pytest.mark.parametrize("told", ['"constraints": "no"', '"constraints": [null]', '"noise": [1]'])
+    def test_damage_is_told(self, told, tmp_path):
         path = tmp_path / "s.db"
         with nb.Study(nb.Sphere(2), nb.RandomSearch(), store=path) as study:
             study.tell(study.ask(), 1.0, constraints=2.0)
-        connection = sqlite3.connect(path)
-        connection.execute("UPDATE trials SET notes = ?", (notes,))
-        connection.commit()
-        connection.close()
+        change(path, "UPDATE trials SET told = ?", f'{{"values": [1.0], {told}}}')
         with pytest.raises(nb.StoreError, match="damaged in trial 0"):
             nb.Study.load(path).history  # noqa: B018
 
@@ -234,7 +231,7 @@ class TestObserved:
         study = nb.Study(nb.Sphere(2), nb.RandomSearch())
         done = study.tell(study.ask(), 1.0, constraints=constraints)
         assert done.status == "failed"
-        assert "constraints" in done.notes["failed"]
+        assert "constraints" in done.told.failed
 
     def test_mistakes_are_explained(self):
         study = nb.Study(nb.Sphere(2), nb.RandomSearch())
@@ -249,7 +246,7 @@ class TestObserved:
         with pytest.raises(nb.ArgumentError, match="noise"):
             study.tell(trial, 1.0, constraints=[1, 2], noise=-1)
         study.run(lambda x: 3.0, 1, progress=False)
-        assert "2 constraints each" in study.history[2].notes["failed"]
+        assert "2 constraints each" in study.history[2].told.failed
         study.tell(trial, failed="no power")
         assert study.history.constraints.tolist() == [[1.0, 2.0]] * 3
 

@@ -141,7 +141,7 @@ class TestArms:
         study = Study(space, HDGaBO(arms=("incumbent",), **QUICK), seed=0)
         study.run(smooth(space), 4, progress=False)
         space.check(study.history.points, 1e-9)
-        assert study.history[-1].notes["arm"].endswith(":incumbent")
+        assert study.history[-1].memory["arm"].endswith(":incumbent")
 
 
 class TestMistakes:
@@ -278,8 +278,8 @@ class TestChoice:
         drawn = [by_success(["a", "b"], who, y, seeded(k)) for k in range(1000)]
         assert drawn.count(0) / 1000 == pytest.approx(5 / 6, abs=0.04)
 
-    def drawn(self, names, who, y):
-        return {names[balanced(names, who, y, seeded(k))] for k in range(40)}
+    def drawn(self, names, who, y, **options):
+        return {names[balanced(names, who, y, seeded(k), **options)] for k in range(40)}
 
     @pytest.mark.parametrize(("luck", "period"), [(0, 8), (2, 8), (-20, 2)])
     def test_embedded_spaces_take_their_turn(self, luck, period):
@@ -329,8 +329,9 @@ class TestChoice:
 
     def test_where_constraints_are_told_the_full_model_is_no_scout(self):
         arms = ["full", "nested:2:incumbent", "nested:2:local"]
-        told = [{"constraints": [1.0], "worth:nested:2": 1.0}]
-        chosen = [self.drawn(arms, told + notes(*[""] * (n - 1)), [1.0] * n) for n in (8, 9, 17)]
+        first = [{"constraints": "a key of a memory tells nothing", "worth:nested:2": 1.0}]
+        who = [first + notes(*[""] * (n - 1)) for n in (8, 9, 17)]
+        chosen = [self.drawn(arms, past, [1.0] * len(past), constrained=True) for past in who]
         assert chosen == [{"full", "nested:2:incumbent"}, {"nested:2:local"}, {"nested:2:local"}]
 
     def test_without_nested_arms_the_full_model_is_no_scout(self):
@@ -494,8 +495,8 @@ class TestRegions:
     def test_it_begins_neither_at_a_failure_nor_where_a_constraint_is_violated(self):
         feasible = torch.tensor([[True, True, False, True, True]])
         assert self.region(self.x, self.y, feasible=feasible).start == 3
-        failed = [[{}, {}, {}, {"failed": "motor"}]]
-        assert self.region((0.0, 0.01, 0.02, 0.9), (1.0, 2.0, 3.0, 3.0), notes=failed).start == 2
+        failed = torch.tensor([[False, False, False, True]])
+        assert self.region((0.0, 0.01, 0.02, 0.9), (1.0, 2.0, 3.0, 3.0), failed=failed).start == 2
 
     def test_where_values_are_noisy_the_model_says_which_is_the_best(self):
         posterior = torch.tensor([[3.0, 4.0, 1.0, 2.0, 5.0]])
@@ -597,7 +598,7 @@ class TestProposals:
         study = Study(Sphere(8), HDGaBO(2, ("embedded",), **QUICK), seed=0)
         study.run(smooth(study.space), 4, progress=False)
         asked = [*study.ask(2), study.ask()]
-        assert len({str(trial.notes["full:embedded:2"]) for trial in asked}) == 1
+        assert len({str(trial.memory["full:embedded:2"]) for trial in asked}) == 1
 
     def test_fits_start_anew_whenever_their_turn_comes(self):
         """Also where the model is chosen at odd counts only, or points come three at a time."""
@@ -663,7 +664,7 @@ class TestStudies:
         loaded = Study.load(tmp_path / "a.db").run(f, 3, progress=False)
         assert loaded.strategy == method
         assert torch.equal(loaded.history.points, straight.points)
-        assert [trial.notes for trial in loaded.history] == [trial.notes for trial in straight]
+        assert [trial.memory for trial in loaded.history] == [trial.memory for trial in straight]
         shares = [standing.share for standing in loaded.standings()]
         assert sum(shares) == pytest.approx(1)
         assert sum(standing.suggestions for standing in loaded.standings()) == 5
@@ -677,7 +678,7 @@ class TestStudies:
         study.run(lambda x: float((x - corner).square().sum()), 6, progress=False)
         space.check(torch.stack([trial.x for trial in study.ask(2)]), 1e-9)
         space.check(study.history.points, 1e-9)
-        arms = {trial.notes.get("arm") for trial in study.history}
+        arms = {trial.memory.get("arm") for trial in study.history}
         assert {"full", "nested:2:fitted", "nested:2:incumbent"} <= arms
 
     def test_points_asked_together_are_distinct(self):
@@ -701,14 +702,14 @@ class TestStudies:
         study = Study(BOTH, method, seed=0).run(smooth(BOTH), 8, progress=False)
         BOTH.check(study.history.points, 1e-9)
         assert all(trial.status == "told" for trial in study.history)
-        arms = {trial.notes.get("arm", "none") for trial in study.history}
+        arms = {trial.memory.get("arm", "none") for trial in study.history}
         assert {"full", "nested:2,none:incumbent", "full:embedded:2,none"} <= arms
 
     def test_the_papers_configuration_runs(self):
         for space in (Sphere(5), SPD(3, eigenvalues=(0.1, 5))):
             study = Study(space, HDGaBO.paper(2), seed=0).run(smooth(space), 7, progress=False)
             space.check(study.history.points, 1e-9)
-            assert [trial.notes.get("arm") for trial in study.history] == [None] * 5 + ["nested:2:fitted"] * 2
+            assert [trial.memory.get("arm") for trial in study.history] == [None] * 5 + ["nested:2:fitted"] * 2
 
     @pytest.mark.parametrize(
         ("space", "method"), [(Sphere(6), HDGaBO(2, **QUICK)), (SPD(3), HDGaBO(2, ("local",), **QUICK))], ids=repr
@@ -723,7 +724,7 @@ class TestStudies:
     def test_local_searches_asked_together_are_one(self):
         study = Study(SPD(3), HDGaBO(2, ("local",), **QUICK), seed=0).run(smooth(SPD(3)), 6, progress=False)
         together = study.ask(3)
-        assert len({tuple(trial.notes[START]) for trial in together}) == 1
+        assert len({tuple(trial.memory[START]) for trial in together}) == 1
         assert len({tuple(trial.x.flatten().tolist()) for trial in together}) == 3
 
 

@@ -16,11 +16,11 @@ def vector(*entries):
 
 HISTORY = History(
     (
-        Trial(0, vector(1, 0), 3.0, "told"),
-        Trial(1, vector(0, 1), None, "failed"),
-        Trial(2, vector(-1, 0), -2.0, "told", {"parameters": [1.0]}),
+        Trial(0, vector(1, 0)).with_value(3.0),
+        Trial(1, vector(0, 1)).with_failure(),
+        Trial(2, vector(-1, 0), memory={"parameters": [1.0]}).with_value(-2.0),
         Trial(3, vector(0, -1)),
-        Trial(4, vector(1, 0), 7.0, "told"),
+        Trial(4, vector(1, 0)).with_value(7.0),
     )
 )
 
@@ -52,7 +52,7 @@ class TestHistory:
 
     def test_values_are_kept_to_the_last_bit(self):
         value = 0.1 + 1e-17 + math.pi * 1e-9
-        assert History((Trial(0, vector(1, 0), value, "told"),)).values.item() == value
+        assert History((Trial(0, vector(1, 0)).with_value(value),)).values.item() == value
 
     def test_points_are_stacked(self):
         assert HISTORY.points.shape == (5, 2)
@@ -68,7 +68,7 @@ class TestHistory:
         with pytest.raises(dataclasses.FrozenInstanceError):
             HISTORY.trials = ()
         with pytest.raises(dataclasses.FrozenInstanceError):
-            HISTORY[0].value = 1.0
+            HISTORY[0].told = None
 
     def test_an_empty_one_is_false(self):
         assert not History()
@@ -93,7 +93,7 @@ class TestRuns:
         assert runs.notes == [[]]
 
     def test_what_was_noted_last_is_that_of_finished_trials(self, rng):
-        asked = HISTORY.add(Trial(5, vector(0, 1), notes={"parameters": [2.0]}))
+        asked = HISTORY.add(Trial(5, vector(0, 1), memory={"parameters": [2.0]}))
         runs = Runs.of(self.space, asked, rng)
         assert runs.noted("parameters") == [[1.0]]
         assert runs.noted("basis") is None

@@ -137,7 +137,7 @@ def test_a_noisy_minimum_is_found(method):
     """The values at the minimum and one radian away differ by 0.92, the noise has a deviation of 0.3."""
     study = nb.Study(nb.Sphere(2), method, seed=1, noise="infer").run(noisy_bowl(0.3), 18, progress=False)
     assert study.recommend().x[0] > 0.8
-    assert study.history[-1].notes["inferred_noise"] >= 0
+    assert study.history[-1].memory["inferred_noise"] >= 0
     assert len({tuple(trial.x.tolist()) for trial in study.ask(3)}) == 3
 
 
@@ -175,7 +175,7 @@ def test_what_is_no_variance_is_refused_and_recorded(noise):
     with pytest.raises(nb.ArgumentError, match="positive number"):
         study.tell(study.ask(), 1.0, noise=noise)
     study.run(lambda x: nb.Observation(1.0, noise=noise), 1, progress=False)
-    assert "positive number" in study.history[-1].notes["failed"]
+    assert "positive number" in study.history[-1].told.failed
 
 
 def test_noise_to_infer_is_stored(tmp_path):

@@ -75,7 +75,7 @@ class TestConstraints:
         study = nb.Study(SQUARE, seed=0, constraints=lambda x: torch.stack([x[0] - 0.2, x[1] - 0.3]))
         study.run(lambda x: float(x.sum()), 15, progress=False)
         assert repeats(SQUARE, study.history) == 0
-        assert any(EXPLORED in trial.notes for trial in study.history)
+        assert any(EXPLORED in trial.memory for trial in study.history)
         assert all(study.constraints.allows(trial.x) for trial in study.history)
 
     def test_a_face_that_points_are_moved_to(self):
@@ -91,7 +91,7 @@ class TestConstraints:
     def test_observed_ones_say_where_to_explore(self):
         study = nb.Study(SQUARE, seed=0)
         study.run(lambda x: nb.Observation(float(x.sum()), constraints=float(0.5 - x[1])), 18, progress=False)
-        explored = [trial for trial in study.history if EXPLORED in trial.notes]
+        explored = [trial for trial in study.history if EXPLORED in trial.memory]
         assert repeats(SQUARE, study.history) == 0
         assert len(explored) > 5
         assert sum(trial.x[1] < 0.6 for trial in explored) > 0.8 * len(explored)
@@ -139,7 +139,7 @@ class TestWhatCounts:
 
         suggestions = Stubborn().suggest(SQUARE, nb.History(), 3, torch.Generator().manual_seed(0))
         assert torch.equal(suggestions[0].x, torch.zeros(2, dtype=torch.float64))
-        assert all(EXPLORED in suggestion.notes for suggestion in suggestions[1:])
+        assert all(EXPLORED in suggestion.memory for suggestion in suggestions[1:])
 
     def runs(self, x, pending=None, y=None):
         x = x.double()

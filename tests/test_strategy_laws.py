@@ -29,7 +29,7 @@ def run(method, objective, space, count, seed):
         rng = torch.Generator().manual_seed(1000 * seed + k)
         (suggestion,) = method.suggest(space, history, 1, rng)
         value = objective(suggestion.x).item()
-        history = history.add(Trial(k, suggestion.x, value, "told", suggestion.notes))
+        history = history.add(Trial(k, suggestion.x, memory=suggestion.memory).with_value(value))
     return history
 
 

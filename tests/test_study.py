@@ -109,7 +109,7 @@ def test_observations_made_elsewhere_are_used():
     study.add([0.0, 0.0, 1.0], 2)
     assert study.best.value == min(t.value for t in study.history)
     assert study.model().gp.z.shape == (7,)
-    assert "parameters" in study.ask().notes["full"]  # a model made this suggestion: the initial design is complete
+    assert "parameters" in study.ask().memory["full"]  # a model made this suggestion: the initial design is complete
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -117,7 +117,7 @@ def test_what_is_not_finite_is_a_failure(value):
     study = nb.Study(nb.Sphere(2), nb.RandomSearch())
     done = study.tell(study.ask(), value)
     assert done.status == "failed"
-    assert repr(value) in done.notes["failed"]
+    assert repr(value) in done.told.failed
     assert study.best is None
 
 
@@ -129,7 +129,7 @@ def test_what_is_not_a_number_is_refused_by_hand_and_recorded_in_a_run(value):
     assert len(study.pending) == 1
     quiet(study, lambda x: value, 1)
     assert study.history[1].status == "failed"
-    assert "not a number" in study.history[1].notes["failed"]
+    assert "not a number" in study.history[1].told.failed
 
 
 @pytest.mark.parametrize("value", [2, 2.0, np.float32(2), np.array([2.0]), torch.tensor(2.0), torch.tensor([[2]])])
@@ -149,7 +149,7 @@ def test_failures_keep_their_place_and_steer_away():
     study = quiet(nb.Study(space, nb.GaBO(), seed=0), half, 25)
     failed = [t for t in study.history if t.status == "failed"]
     assert failed
-    assert all("motor stalled" in t.notes["failed"] for t in failed)
+    assert all("motor stalled" in t.told.failed for t in failed)
     assert [t.index for t in study.history] == list(range(25))
     assert sum(t.status == "failed" for t in study.history[15:]) < 5
 

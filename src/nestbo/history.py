@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Literal, overload
 
 import torch
@@ -29,30 +30,86 @@ class Observation:
 
 
 @dataclass(frozen=True)
+class Told:
+    """What was told about a trial, by its user or by the run that evaluated it: facts, never a strategy's memory.
+
+    ``values`` is the value of a told trial, or its several values. ``constraints`` are each ≥ 0 where satisfied.
+    ``noise`` is the variance of the noise in the value. ``failed`` says why there is no value. ``violation`` says by
+    how much an added point violates constraints known in advance. ``lost`` has a line for each worker that died over
+    the trial. ``note`` is the user's own. A ``discarded`` trial is to be ignored. ``corrected`` are earlier values,
+    oldest first, which later ones replaced.
+    """
+
+    values: tuple[float, ...] = ()
+    constraints: tuple[float, ...] | None = None
+    noise: float | None = None
+    failed: str | None = None
+    violation: float | None = None
+    lost: tuple[str, ...] = ()
+    note: str | None = None
+    discarded: bool = False
+    corrected: tuple[tuple[float, ...], ...] = ()
+
+
+@dataclass(frozen=True)
 class Trial:
-    """One point, and what became of it."""
+    """One point, what was told about it, and what the strategy that suggested it wants to know again.
+
+    ``memory`` is a JSON object that belongs to the strategy. Nobody else reads it.
+
+    >>> import torch
+    >>> Trial(0, torch.zeros(2)).with_value(3.5).value
+    3.5
+    """
 
     index: int
     x: Tensor
-    value: float | None = None
     status: Status = "asked"
-    notes: dict[str, Any] = field(default_factory=dict)
+    told: Told = Told()
+    memory: dict[str, Any] = field(default_factory=dict)
+
+    def with_value(self, value: float, **facts: Any) -> Trial:
+        """The same trial, told; ``facts`` are more fields of ``Told``."""
+        return replace(self, status="told", told=replace(self.told, values=(value,), **facts))
+
+    def with_failure(self, why: str = "") -> Trial:
+        """The same trial, failed."""
+        return replace(self, status="failed", told=replace(self.told, values=(), failed=why))
+
+    @property
+    def value(self) -> float | None:
+        """The value, where there is one and only one."""
+        return self.told.values[0] if len(self.told.values) == 1 else None
 
     @property
     def constraints(self) -> tuple[float, ...] | None:
         """What was told of the constraints, each ≥ 0 where it is satisfied; None if nothing was."""
-        told = self.notes.get("constraints")
-        return None if told is None else tuple(told)
+        return self.told.constraints
 
     @property
     def noise(self) -> float | None:
         """The variance of the noise in the value, where it was told with it."""
-        return self.notes.get("noise")
+        return self.told.noise
 
     @property
     def feasible(self) -> bool:
         """Whether no constraint is known to be violated here."""
-        return "violation" not in self.notes and all(c >= 0 for c in self.constraints or ())
+        return self.told.violation is None and all(c >= 0 for c in self.constraints or ())
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        """The memory and what was told besides the value, in one mapping that cannot be changed.
+
+        It is here for code written before ``told`` and ``memory`` were apart, for one release. What was told goes
+        before what a strategy remembers under the same key.
+        """
+        facts = {name: getattr(self.told, name) for name in _NOTED}
+        said = {name: fact for name, fact in facts.items() if fact not in (None, ())}
+        lists = {name: list(fact) if isinstance(fact, tuple) else fact for name, fact in said.items()}
+        return MappingProxyType({**self.memory, **lists})
+
+
+_NOTED = ("noise", "constraints", "failed", "lost", "violation")  # what notes had of facts
 
 
 @dataclass(frozen=True)
@@ -88,7 +145,7 @@ class History(Sequence[Trial]):
         """The same with values whose best is the least, as strategies see it."""
         if self.direction == "minimize":
             return self
-        flipped = tuple(replace(t, value=None if t.value is None else -t.value) for t in self)
+        flipped = tuple(replace(t, told=replace(t.told, values=tuple(-y for y in t.told.values))) for t in self)
         return History(flipped, self.noise)
 
     def add(self, *trials: Trial) -> History:

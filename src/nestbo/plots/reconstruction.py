@@ -51,7 +51,7 @@ def errors(mapping: Any, x: Any) -> Array:
 
 def _points(axes: Any, view: View, name: str, away: Array) -> None:
     """Each evaluated point, by the last fit."""
-    names = [str(trial.notes.get("arm", "")) for trial in view.finished]
+    names = [str(trial.memory.get("arm", "")) for trial in view.finished]
     inside = np.array([arm.startswith(f"{name}:") for arm in names])
     start = np.array([not arm for arm in names])
     place = np.arange(1, len(away) + 1)

@@ -165,7 +165,12 @@ def standings(arms: list[Arm], notes: list[dict[str, Any]], y: list[float]) -> l
 
 
 def by_success(
-    names: list[str], notes: list[dict[str, Any]], y: list[float], rng: torch.Generator, pending: int = 0
+    names: list[str],
+    notes: list[dict[str, Any]],
+    y: list[float],
+    rng: torch.Generator,
+    pending: int = 0,
+    constrained: bool = False,
 ) -> int:
     """Thompson sampling: each arm draws from Beta(1 + successes, 1 + failures), the largest draw suggests."""
     draw = np.random.default_rng(int(torch.randint(2**62, (), generator=rng, device=rng.device)))
@@ -173,7 +178,12 @@ def by_success(
 
 
 def balanced(
-    names: list[str], notes: list[dict[str, Any]], y: list[float], rng: torch.Generator, pending: int = 0
+    names: list[str],
+    notes: list[dict[str, Any]],
+    y: list[float],
+    rng: torch.Generator,
+    pending: int = 0,
+    constrained: bool = False,
 ) -> int:
     """Mostly by success, now and then from a scout, whom neither a learned subspace nor a local minimum can mislead.
 
@@ -185,7 +195,7 @@ def balanced(
     embedded, turn = [name for name in names if EMBEDDED in name], len(notes) + pending
     scouts = embedded or [name for name in names if LOCAL in name]
     learned = any(name.startswith("nested") and name not in scouts for name in names)
-    if learned and not embedded and not any("constraints" in note for note in notes):
+    if learned and not embedded and not constrained:
         scouts = [name for name in names if name in (FULL, *scouts)]
     rest = [name for name in names if name not in scouts]
     if not (scouts and rest):
@@ -215,14 +225,20 @@ def stalled(y: list[float]) -> bool:
 
 
 def in_turn(
-    names: list[str], notes: list[dict[str, Any]], y: list[float], rng: torch.Generator, pending: int = 0
+    names: list[str],
+    notes: list[dict[str, Any]],
+    y: list[float],
+    rng: torch.Generator,
+    pending: int = 0,
+    constrained: bool = False,
 ) -> int:
     """One after the other."""
     return (len(notes) + pending) % len(names)
 
 
-# From the names of the arms, the notes and values of a run, its generator, and how many suggestions are under way.
-CHOICES: dict[str, Callable[[list[str], list[dict[str, Any]], list[float], torch.Generator, int], int]] = {
+# From the names of the arms, the memories and values of a run, its generator, how many suggestions are under way, and
+# whether constraints were told.
+CHOICES: dict[str, Callable[[list[str], list[dict[str, Any]], list[float], torch.Generator, int, bool], int]] = {
     "balanced": balanced,
     "success": by_success,
     "in-turn": in_turn,

@@ -27,10 +27,10 @@ _FRESH_FIT = 10  # every so many evaluations, and less often later on, a fit sta
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A point to evaluate, and what the method wants remembered with it (JSON values only)."""
+    """A point to evaluate, and what the method wants to know again: a JSON object, which nobody else reads."""
 
     x: Tensor
-    notes: dict[str, Any] = field(default_factory=dict)
+    memory: dict[str, Any] = field(default_factory=dict)
 
 
 def successes(y: list[float]) -> list[bool]:

@@ -367,7 +367,8 @@ class HDGaBO(Bayesian):
     def choose(self, arms: list[Arm], runs: Runs) -> list[Arm]:
         names, rule = [arm.name for arm in arms], CHOICES[self.choice]
         each = zip(runs.notes, runs.scores, runs.rngs, strict=True)
-        return [arms[rule(names, notes, y, rng, runs.pending.shape[1])] for notes, y, rng in each]
+        under_way, constrained = runs.pending.shape[1], runs.constraints is not None
+        return [arms[rule(names, notes, y, rng, under_way, constrained)] for notes, y, rng in each]
 
 
 def _alike(keys: Sequence[Hashable]) -> list[list[int]]:

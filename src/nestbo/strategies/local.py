@@ -122,9 +122,10 @@ def _resized(size: float, success: bool) -> float:
 
 def _sound(run: Runs) -> list[int]:
     """The places of evaluations that neither failed nor violate a constraint; of all, if there are none."""
-    feasible = [True] * run.y.shape[1] if run.feasible is None else run.feasible[0].tolist()
-    found = [k for k, note in enumerate(run.notes[0]) if feasible[k] and "failed" not in note]
-    return found or list(range(run.y.shape[1]))
+    sound = torch.ones(run.y.shape[1], dtype=torch.bool) if run.feasible is None else run.feasible[0].cpu()
+    if run.failed is not None:
+        sound = sound & ~run.failed[0].cpu()
+    return sound.nonzero().flatten().tolist() or list(range(run.y.shape[1]))
 
 
 def _best(places: Iterable[int], y: list[float]) -> int:

@@ -14,7 +14,7 @@ from nestbo.history import History
 from nestbo.manifolds import Manifold
 
 INFERRED = "inferred_noise"  # in the notes of noisy runs: the variance that the last fit found
-_PER_EVALUATION = ("noise", "constraints", "feasible", "posterior")
+_PER_EVALUATION = ("noise", "constraints", "feasible", "posterior", "failed", "violation")
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,13 @@ class Runs:
     """Several independent runs of equal length, the data of a strategy's core.
 
     Points (runs, n, *point), values (runs, n) with n ≥ 0, points asked and not yet told (runs, m, *point), one random
-    generator per run, the notes of each run's evaluations, and the variance of the noise of values, if known: one
+    generator per run, the memories of each run's evaluations, and the variance of the noise of values, if known: one
     number, or one for each value (runs, n). ``noisy`` says that values are not to be taken as exact. ``allowed`` are
     constraints known in advance, ``constraints`` (runs, n, m) what was observed of others, and ``feasible`` (runs, n)
     which evaluations violate none of either kind; None if there are none, or no violation. ``posterior`` (runs, n) are
-    means of a model at the evaluated points, which rank them where values are noisy.
+    means of a model at the evaluated points, which rank them where values are noisy. ``failed`` (runs, n) says which
+    evaluations gave no value, and ``violation`` (runs, n) by how much points violate constraints known in advance; None
+    if none did.
     """
 
     x: Tensor
@@ -42,6 +44,8 @@ class Runs:
     constraints: Tensor | None = None
     feasible: Tensor | None = None
     posterior: Tensor | None = None
+    failed: Tensor | None = None
+    violation: Tensor | None = None
 
     @classmethod
     def of(cls, space: Manifold, history: History, rng: torch.Generator, allowed: Constraints | None = None) -> Runs:
@@ -52,19 +56,23 @@ class Runs:
         feasible = torch.tensor([trial.feasible for trial in finished])
         if constraints is not None:
             feasible &= (constraints >= 0).all(-1)
+        failed = torch.tensor([trial.status == "failed" for trial in finished])
+        violation = torch.tensor([trial.told.violation or 0.0 for trial in finished], dtype=torch.float64)
         empty = torch.zeros(0, *space.point_shape, dtype=torch.float64)
         return cls(
             (finished.points if finished else empty).unsqueeze(0),
             finished.values.unsqueeze(0),
             (pending.points if pending else empty).unsqueeze(0),
             [rng],
-            [[trial.notes for trial in finished]],
+            [[trial.memory for trial in finished]],
             noise if variances is None else variances.unsqueeze(0),
-            asked=[[trial.notes for trial in pending]],
+            asked=[[trial.memory for trial in pending]],
             noisy=history.noise is not None or variances is not None,
             allowed=allowed,
             constraints=None if constraints is None else constraints.unsqueeze(0),
             feasible=None if constraints is None and feasible.all() else feasible.unsqueeze(0),
+            failed=failed.unsqueeze(0) if failed.any() else None,
+            violation=violation.unsqueeze(0) if violation.any() else None,
         )
 
     def take(self, which: list[int]) -> Runs:
@@ -120,7 +128,7 @@ class Runs:
     def _violation(self) -> Tensor:
         """How much evaluations violate constraints, in units of the deviation of each, (runs, n)."""
         assert self.feasible is not None
-        known = torch.tensor([[note.get("violation", 0.0) for note in run] for run in self.notes]).to(self.y)
+        known = torch.zeros_like(self.y) if self.violation is None else self.violation.to(self.y)
         if self.constraints is None:
             return known
         unit = self.constraints.std(-2, keepdim=True, correction=0)
