@@ -1,13 +1,13 @@
 """Constraints: those known in advance hold at every suggestion, others are learned from what is told."""
 
 import math
-import sqlite3
 
 import numpy as np
 import pytest
 import torch
 
 import nestbo as nb
+from damage import change
 from nestbo.constraints import Constraints
 
 BOUNDED = nb.SPD(2, eigenvalues=(0.1, 5))
@@ -170,15 +170,12 @@ class TestStudies:
         assert [trial.memory for trial in resumed] == [trial.memory for trial in straight]
         assert [trial.told for trial in resumed] == [trial.told for trial in straight]
 
-    @pytest.mark.parametrize("notes", ['{"constraints": "no"}', '{"constraints": [null]}', '{"noise": [1]}'])
-    def test_damage_is_told(self, notes, tmp_path):
+    @pytest.mark.parametrize("told", ['"constraints": "no"', '"constraints": [null]', '"noise": [1]'])
+    def test_damage_is_told(self, told, tmp_path):
         path = tmp_path / "s.db"
         with nb.Study(nb.Sphere(2), nb.RandomSearch(), store=path) as study:
             study.tell(study.ask(), 1.0, constraints=2.0)
-        connection = sqlite3.connect(path)
-        connection.execute("UPDATE trials SET notes = ?", (notes,))
-        connection.commit()
-        connection.close()
+        change(path, "UPDATE trials SET told = ?", f'{{"values": [1.0], {told}}}')
         with pytest.raises(nb.StoreError, match="damaged in trial 0"):
             nb.Study.load(path).history  # noqa: B018
 

@@ -63,7 +63,7 @@ class Unprintable:
 def test_values_of_the_wrong_type_or_shape_are_failures(value, words, options, tmp_path):
     study = quiet(fresh(tmp_path / "s.db"), lambda x: value, 2, **options)
     assert [trial.status for trial in study.history] == ["failed"] * 2
-    assert all(words in trial.notes["failed"] and len(trial.notes["failed"]) < 600 for trial in study.history)
+    assert all(words in trial.told.failed and len(trial.told.failed) < 600 for trial in study.history)
     intact(tmp_path / "s.db")
 
 
@@ -86,7 +86,7 @@ def test_errors_of_any_kind_are_failures(error, options, tmp_path):
     study = quiet(fresh(tmp_path / "s.db"), lambda x: raise_(error), 2, **options)
     assert [trial.status for trial in study.history] == ["failed"] * 2
     with nb.Study.load(tmp_path / "s.db") as again:
-        assert [trial.notes for trial in again.history] == [trial.notes for trial in study.history]
+        assert [trial.told for trial in again.history] == [trial.told for trial in study.history]
 
 
 @pytest.mark.parametrize("options", WAYS, ids=str)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import nestbo as nb
+from damage import sign
 from nestbo.cli import app
 from nestbo.manifolds import MANIFOLDS
 from nestbo.problems import PROBLEMS
@@ -181,7 +182,9 @@ cells = st.one_of(
     st.binary(max_size=40),
     anything.map(lambda value: json.dumps(value, default=repr)),
 )
-columns = st.sampled_from(["number", "status", "x", "value", "notes", "owner", "asked", "told"])
+columns = st.sampled_from(
+    ["number", "status", "x", "told", "memory", "owner", "asked_at", "told_at", "version", "revision"]
+)
 names = st.sampled_from(["space", "strategy", "seed", "direction", "noise", "nonsense"])
 
 
@@ -191,6 +194,7 @@ def changed(sql, *values):
         store.execute("PRAGMA ignore_check_constraints = ON")
         try:
             store.execute(sql, values)
+            sign(store)
             store.commit()
         except (sqlite3.Error, UnicodeEncodeError):
             pass  # what SQLite itself does not take
@@ -209,7 +213,7 @@ def test_damaged_trials(folder, column, number, cell):
 @fuzzed(2000, 80)
 @given(names, cells)
 def test_damaged_settings(folder, name, cell):
-    damaged(folder, "gabo", changed("INSERT OR REPLACE INTO settings VALUES (?, ?)", name, cell), "settings")
+    damaged(folder, "gabo", changed("INSERT OR REPLACE INTO settings VALUES (?, ?, x'')", name, cell), "settings")
 
 
 # the command

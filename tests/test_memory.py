@@ -142,14 +142,14 @@ DAMAGED = {
 class TestDamage:
     @pytest.mark.parametrize("found", [None, 3, "x", [], [{}], True, math.nan], ids=repr)
     def test_what_is_no_object_is_refused(self, found):
-        with pytest.raises(StoreError, match=r"is a JSON object, got \w+\. Restore a copy"):
+        with pytest.raises(ValueError, match=r"is a JSON object, got \w+"):
             Memory.of(found)
 
     @pytest.mark.parametrize("name", DAMAGED)
     def test_a_field_of_another_kind_is_refused(self, name):
         for value in DAMAGED[name]:
             for more in ({}, {"moved": "away", "start": 3} if name == "arm" else {"arm": "full"}):
-                with pytest.raises(StoreError, match=r"memory of a trial is damaged: .*\. Restore a copy") as caught:
+                with pytest.raises(ValueError, match=r"memory of a trial is damaged: ") as caught:
                     Memory.of(more | {name: value})
                 assert len(str(caught.value)) < 300
 
@@ -159,7 +159,7 @@ class TestDamage:
         for junk in (*JUNK, nested(30), nested(100_000)):
             try:
                 memory = Memory.of({name: junk})
-            except StoreError:
+            except ValueError:
                 continue
             assert through_json(memory) == memory
 
@@ -174,7 +174,7 @@ class TestDamage:
                 continue
             try:
                 assert isinstance(Memory.of(found), Memory)
-            except StoreError:
+            except ValueError:
                 continue
 
 

@@ -171,7 +171,7 @@ class TestWhatStrategiesSee:
         assert told.y.tolist() == [[1.0, 7.0, 7.0, 7.0, 7.0, 6.0]]
         history = study.sampler.history(study)
         assert [t.status for t in history] == ["told", "failed", "failed", "told", "failed", "told", "asked"]
-        assert [t.notes["turn"] for t in history] == [1, 2, 3, 4, 5, 6, 7]
+        assert [t.memory["turn"] for t in history] == [1, 2, 3, 4, 5, 6, 7]
 
     def test_values_are_flipped_where_a_study_maximises(self, watched):
         study = begun(Sphere(1), watched, direction="maximize")
@@ -233,7 +233,7 @@ class TestWhatStrategiesSee:
         x = suggest(first, space)
         assert x[0] == 0.25
         assert torch.equal(watched.seen[1].pending[0, 0], x)
-        assert [trial.notes for trial in study.sampler.history(study)] == [{}, {"turn": 2}]
+        assert [trial.memory for trial in study.sampler.history(study)] == [{}, {"turn": 2}]
 
     def test_threads(self):
         study = begun(Sphere(2), GaBO(initial=3))
@@ -407,7 +407,7 @@ def test_several_processes_share_a_file(tmp_path):
     space.check(points)
     assert (torch.cdist(points, points) + torch.eye(9) > 1e-9).all()
     assert [value(space, x) for x in points] == [t.value for t in study.trials]
-    notes = [t.notes for t in study.sampler.history(study)]
+    notes = [t.memory for t in study.sampler.history(study)]
     assert sum("arm" in note for note in notes) >= 3
     study.optimize(lambda trial: value(space, suggest(trial, space)), n_trials=1)
     assert len(study.trials) == 10

@@ -15,7 +15,7 @@ import torch
 
 import nestbo as nb
 from nestbo.parallel import Here
-from nestbo.storage import _started
+from nestbo.storage.owners import _started
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
@@ -42,7 +42,7 @@ def all_told(study, n):
 
 
 def losses(study):
-    return [trial.index for trial in study.history if "lost" in trial.notes]
+    return [trial.index for trial in study.history if trial.told.lost]
 
 
 class Backwards(Here):
@@ -103,7 +103,7 @@ def test_a_free_worker_gets_a_point_while_others_are_at_work_and_pending_points_
     quiet(study, f, 4, executor=ThreadPoolExecutor, workers=4)
     points = torch.tensor(seen)
     assert (torch.cdist(points, points) + torch.eye(4) > 1e-3).all()
-    assert all("parameters" in trial.notes["full"] for trial in study.history[3:])
+    assert all("parameters" in trial.memory["full"] for trial in study.history[3:])
 
 
 def test_eight_workers_lose_nothing_and_double_nothing(tmp_path, request):
@@ -176,7 +176,7 @@ def leaves(x):
 def test_mistakes_are_recorded_wherever_they_happen(f, words, options):
     study = quiet(fresh(), f, 2, **options)
     assert [t.status for t in study.history] == ["failed"] * 2
-    assert all(words in t.notes["failed"] for t in study.history)
+    assert all(words in t.told.failed for t in study.history)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_who_kills_every_worker_fails_alone():
     deadly = [trial.index for trial in study.history if trial.x[2] > 0.5]
     assert deadly
     assert [t.index for t in study.history if t.status == "failed"] == deadly
-    assert all("died 3 times" in study.history[k].notes["failed"] for k in deadly)
+    assert all("died 3 times" in study.history[k].told.failed for k in deadly)
     assert all(t.value == bowl(t.x) for t in study.history if t.status == "told")
 
 
@@ -320,7 +320,7 @@ def test_an_evaluation_that_hangs_is_ended_and_has_failed(options, tmp_path):
     failed = [trial.index for trial in study.history if trial.status == "failed"]
     assert failed == [trial.index for trial in study.history if trial.x[2] > 0]
     assert 0 < len(failed) < 6
-    assert all("within 0.3 s" in study.history[k].notes["failed"] for k in failed)
+    assert all("within 0.3 s" in study.history[k].told.failed for k in failed)
     assert all(t.value == bowl(t.x) for t in study.history if t.status == "told")
 
 
@@ -439,5 +439,5 @@ def test_a_dask_worker_is_killed_while_evaluating(tmp_path):
     assassin.join()
     all_told(study, 15)
     (lost,) = losses(study)
-    assert "KilledWorker" in study.history[lost].notes["lost"][0]
+    assert "KilledWorker" in study.history[lost].told.lost[0]
     assert torch.equal(study.history.points, quiet(fresh(), bowl, 15).history.points)

@@ -19,6 +19,7 @@ import torch
 from typer.testing import CliRunner
 
 import nestbo as nb
+from damage import sign
 from nestbo.cli import app
 from nestbo.errors import ArgumentError, NestboError
 from nestbo.plots import DRAWINGS
@@ -200,9 +201,11 @@ def test_names_and_failures_are_text_and_nothing_else(attacked):
     assert "{{ 7 }}" in reader.text
 
 
-def test_notes_of_a_stranger_are_text_too():
+def test_memories_of_a_stranger_are_text_too():
     study = nb.Study(nb.Sphere(2), nb.RandomSearch()).run(cost, 2, progress=False)
-    study._store._connection.execute("UPDATE trials SET notes = ?", ('{"arm": ["<script>x</script>", 3]}',))
+    study._store._connection.execute("UPDATE trials SET memory = ?", ('{"arm": ["<script>x</script>", 3]}',))
+    sign(study._store._connection)
+    study._known = type(study._known)()
     reader = read(nb.Study.copy(study))
     assert len(reader.all("script")) == 1
     assert "<script>x</script>" in reader.text

@@ -7,12 +7,15 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 import torch
 
 import nestbo as nb
+from damage import change
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
@@ -82,9 +85,9 @@ def test_resuming_at_every_trial_equals_the_straight_run(strategy, tmp_path):
 def test_a_study_is_not_continued_with_other_settings(tmp_path):
     path = tmp_path / "s.db"
     nb.Study(nb.Sphere(2), nb.RandomSearch(), store=path).close()
-    for change in ({"seed": 5}, {"direction": "maximize"}, {"strategy": nb.GaBO()}):
+    for other in ({"seed": 5}, {"direction": "maximize"}, {"strategy": nb.GaBO()}):
         with pytest.raises(nb.ArgumentError, match=r"Study\.load"):
-            nb.Study(**{"space": nb.Sphere(2), "strategy": nb.RandomSearch(), "store": path, **change})
+            nb.Study(**{"space": nb.Sphere(2), "strategy": nb.RandomSearch(), "store": path, **other})
     nb.Study(nb.Sphere(2), nb.RandomSearch(), store=path).close()
 
 
@@ -233,9 +236,7 @@ def make_future(path):
 
 def make_settings_unreadable(path):
     nb.Study(nb.Sphere(2), nb.RandomSearch(), store=path).close()
-    with sqlite3.connect(path) as store:
-        store.execute("UPDATE settings SET value = '\"klein-bottle:3\"' WHERE name = 'space'")
-    store.close()
+    change(path, "UPDATE settings SET value = '\"klein-bottle:3\"' WHERE name = 'space'")
 
 
 @pytest.mark.parametrize(
@@ -262,13 +263,19 @@ def test_other_files_get_one_sentence_and_stay_as_they_are(make, words, tmp_path
     assert (path.read_bytes() if path.is_file() else None) == before
 
 
+@pytest.fixture
+def open_to_all():
+    """A folder that every user may look into, unlike those of pytest."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user, which takes root")
-def test_a_read_only_store_says_so(tmp_path):
-    path = tmp_path / "s.db"
+def test_a_read_only_store_says_so(open_to_all):
+    path = open_to_all / "s.db"
     nb.Study(nb.Sphere(2), nb.RandomSearch(), store=path).run(bowl, 2, progress=False).close()
     before = path.read_bytes()
-    for folder in [tmp_path, *tmp_path.parents][:4]:
-        folder.chmod(0o755)
     path.chmod(0o444)
 
     def work():
@@ -308,9 +315,7 @@ def test_loading_runs_no_code(tmp_path):
     """Settings and notes are JSON; a pickle in their place is only a damaged store."""
     path = tmp_path / "s.db"
     nb.Study(nb.Sphere(2), nb.RandomSearch(), store=path).run(bowl, 1, progress=False).close()
-    with sqlite3.connect(path) as store:
-        store.execute("UPDATE trials SET notes = ?", (b"\x80\x04cos\nsystem\n(S'touch pwned'\ntR.",))
-    store.close()
+    change(path, "UPDATE trials SET memory = ?", b"\x80\x04cos\nsystem\n(S'touch pwned'\ntR.")
     with pytest.raises(nb.StoreError, match="damaged"):
         nb.Study.load(path).history  # noqa: B018
 

@@ -16,7 +16,7 @@ LARGEST = torch.finfo(torch.float64).max
 
 
 def told(x, y):
-    return History(tuple(Trial(k, *pair, "told") for k, pair in enumerate(zip(x, y.tolist(), strict=True))))
+    return History(tuple(Trial(k, x[k]).with_value(value) for k, value in enumerate(y.tolist())))
 
 
 def seeded(seed):
@@ -135,7 +135,7 @@ def test_an_optimum_on_the_boundary_of_the_bounds(method, corner, request):
         (suggestion,) = method.suggest(MATRICES, history, 1, seeded(k))
         MATRICES.check(suggestion.x, 1e-9)
         value = ((suggestion.x - target) ** 2).sum().item()
-        history = history.add(Trial(len(history), suggestion.x, value, "told", suggestion.notes))
+        history = history.add(Trial(len(history), suggestion.x, memory=suggestion.memory).with_value(value))
 
 
 @pytest.mark.parametrize("name", OUTPUTS)

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from nestbo.errors import StoreError
-
 
 @dataclass(frozen=True)
 class Fit:
@@ -72,11 +70,11 @@ class Memory:
     def of(cls, found: Any) -> Self:
         """Read what ``json`` wrote; refuse what is damaged; translate what nestbo 0.1 wrote."""
         if not isinstance(found, dict):
-            raise StoreError(f"The memory of a trial is a JSON object, got {type(found).__name__}. Restore a copy.")
+            raise ValueError(f"the memory of a trial is a JSON object, got {type(found).__name__}")
         try:
             return cls(**_checked(found if found.keys() <= _SILENT.keys() else _translated(found)))
         except (TypeError, ValueError, LookupError, AttributeError, OverflowError, RecursionError) as error:
-            raise StoreError(f"The memory of a trial is damaged: {error}. Restore a copy of the file.") from error
+            raise ValueError(f"the memory of a trial is damaged: {error}") from error
 
     def without(self, models: Iterable[str]) -> Memory:
         """The same without the fits of some models."""

@@ -64,7 +64,7 @@ def minimize(
     study.run(f, max(0, budget - len(study.history.finished)), progress=progress, numpy=numpy)
     best, history = study.recommend(), study.history
     if best is None or best.value is None:
-        failures = ", ".join({str(t.notes.get("failed", "infeasible")) for t in history})
+        failures = ", ".join({t.told.failed or "infeasible" for t in history})
         wanted = "satisfied the constraints" if any(t.status == "told" for t in history) else "gave a number"
         raise ArgumentError(f"None of {len(history)} evaluations {wanted}: {failures}.")
     complete = len(history.finished) >= budget

@@ -171,7 +171,7 @@ class Driver:
 
 
 def _losses(trial: Trial) -> int:
-    return len(trial.notes.get("lost", []))
+    return len(trial.told.lost)
 
 
 def _dangerous(trial: Trial) -> bool:

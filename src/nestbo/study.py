@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import logging
 import math
 import os
+from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, overload
 
 import numpy as np
@@ -15,22 +17,39 @@ import torch
 from torch import Tensor
 
 from nestbo.constraints import Constraints
-from nestbo.errors import ArgumentError, ConstraintError, StoreError, TrialError
+from nestbo.errors import ArgumentError, ConstraintError, OffManifoldError, StoreError, TrialError
 from nestbo.evaluation import Evaluation, Outcome, number, numbers
-from nestbo.history import Direction, History, Noise, Observation, Trial
+from nestbo.history import Direction, History, Noise, Observation, Told, Trial
 from nestbo.manifolds import Manifold, space
 from nestbo.manifolds.base import check_size
 from nestbo.parallel import Desk, Driver, Executor, Pool
 from nestbo.progress import Reporter, reporter
-from nestbo.storage import Store
+from nestbo.storage import Store, Times, version
 from nestbo.strategies import GaBO, Runs, Standing, Strategy, default_strategy, strategy
 from nestbo.surrogate import Model
 
 Objective = Callable[[Any], Any]
-Times = dict[int, tuple[float | None, float | None]]
 _ROUNDING = 1e-9  # of a constraint that another machine computes
 ATTEMPTS = 3  # to suggest what no one else evaluates
 _TOO_NEAR = 1e-2  # of the deviation of random points
+_OFF = 1e-3  # of a stored point: far more than rounding on another machine, far less than damage
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The trials that a study has read from its store, in the order of their indices, up to a revision."""
+
+    trials: tuple[Trial, ...] = ()
+    revision: int = -1
+
+    def with_changes(self, changed: list[Trial], revision: int) -> _Known:
+        """The same with what was written since."""
+        trials = list(self.trials)
+        for trial in changed:
+            at = bisect_left(trials, trial.index, key=lambda known: known.index)
+            same = at < len(trials) and trials[at].index == trial.index
+            trials[at : at + same] = [trial]
+        return _Known(tuple(trials), revision)
 
 
 class Study:
@@ -58,7 +77,7 @@ class Study:
         strategy: Strategy | None = None,
         *,
         seed: int = 0,
-        store: str | os.PathLike[str] | None = None,
+        store: str | os.PathLike[str] | Store | None = None,
         direction: Direction = "minimize",
         noise: Noise = None,
         constraints: Objective | None = None,
@@ -70,23 +89,33 @@ class Study:
         self.seed, self.direction = seed, direction
         self.noise: Noise = noise if noise is None or isinstance(noise, str) else float(noise)
         self.constraints = None if constraints is None else Constraints.of(constraints, space)
-        self._store = Store(store, space.point_shape)
+        self._store = store if isinstance(store, Store) else Store(store)
+        try:
+            self._begin(constraints is not None)
+        except BaseException:
+            self._store.close()
+            raise
+
+    def _begin(self, constrained: bool) -> None:
+        """Take up what the store holds, or begin in it."""
+        store = self._store
+        store.shape = self.space.point_shape
         wanted = {
-            "space": space.specification,
+            "space": self.space.specification,
             "strategy": self.strategy.specification,
-            "seed": seed,
-            "direction": direction,
+            "seed": self.seed,
+            "direction": self.direction,
             "noise": self.noise,
-            "constraints": constraints is not None,
+            "constraints": constrained,
         }
-        if self._store.empty:
-            self._store.create(wanted)
-        stored = self._store.settings()
+        if store.empty:
+            store.create(wanted)
+        stored = store.settings()
         self._constrained = bool(stored.get("constraints"))
-        _check_same(wanted | {"constraints": self._constrained}, stored, store)
-        # What will not change any more: the first trials of all, and later ones by their index.
-        self._settled: tuple[tuple[Trial, ...], dict[int, Trial]] = (), {}
-        self._kept: tuple[History, Times] | None = None  # of a study that is closed
+        _check_same(wanted | {"constraints": self._constrained}, stored, store.path)
+        self._known, self._times = _Known(), dict[int, Times]()
+        self._kept: dict[str, Any] | None = None  # the settings of a study that is closed
+        self._same_version = store.path is None  # or it was said
         self._check_constraints()
 
     def _check_constraints(self) -> None:
@@ -96,7 +125,7 @@ class Study:
         if not self._constrained:
             raise ConstraintError("This study was begun without constraints, got some. Begin another one with them.")
         for trial in self._read():
-            if "violation" not in trial.notes and self.constraints.slack(trial.x.unsqueeze(0)) < -_ROUNDING:
+            if trial.told.violation is None and self.constraints.slack(trial.x.unsqueeze(0)) < -_ROUNDING:
                 raise ConstraintError(
                     f"Trial {trial.index} was asked under the constraints of this study, and violates those given. "
                     "Give the same function as before."
@@ -112,21 +141,28 @@ class Study:
         try:
             if store.empty:
                 raise StoreError(f"The store {path} holds no study yet. Create one with Study(space, store=…).")
-            settings = store.settings()
-        finally:
-            store.close()
-        try:
-            where, method = space(settings["space"]), strategy(settings["strategy"])
-            kept = {name: settings[name] for name in ("seed", "direction", "noise")}
-            return cls(where, method, store=path, constraints=constraints, **kept)
+            return cls._resumed(store, constraints)
         except ConstraintError:
             raise
         except (KeyError, ArgumentError) as error:
+            store.close()
             raise StoreError(f"The settings in {path} cannot be read: {error}") from error
+        except BaseException:
+            store.close()
+            raise
+
+    @classmethod
+    def _resumed(cls, store: Store, constraints: Objective | None) -> Self:
+        """The study that a store holds."""
+        settings = store.settings()
+        where, method = space(settings["space"]), strategy(settings["strategy"])
+        kept = {name: settings[name] for name in ("seed", "direction", "noise")}
+        return cls(where, method, store=store, constraints=constraints, **kept)
 
     def copy(self) -> Self:
         """The study as it is now, in memory: to look at while others go on with the file."""
         made = copy.copy(self)
+        made._times = dict(self._times)
         if self._kept is None:
             made._store = self._store.copy()
         return made
@@ -135,7 +171,8 @@ class Study:
         """Let go of the file. The study can be read as it is now, and be loaded again to go on with it."""
         if self._kept is None:
             with contextlib.suppress(StoreError):  # closing is no time to complain; reading will
-                self._kept = self._read(), self.times
+                self._renewed()
+                self._kept = self._store.settings()
         self._store.close()
 
     def _check_open(self) -> None:
@@ -155,22 +192,46 @@ class Study:
         return f"Study({self.space}, {self.strategy}, seed={self.seed}, {len(self.history)} trials)"
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """What the store keeps of how the study was begun, and what ``remember`` put there."""
+        return self._store.settings() if self._kept is None else dict(self._kept)
+
+    def remember(self, **settings: Any) -> None:
+        """Put further settings into the store, JSON values: what a program that runs the study wants to know again."""
+        self._check_open()
+        for name, value in settings.items():
+            self._store.set(name, value)
+
+    @property
     def history(self) -> History:
         """All trials that have a point, in the order of their indices; also those of other processes."""
         history = self._read()
         return replace(history, trials=tuple(replace(trial, x=trial.x.clone()) for trial in history))
 
     def _read(self) -> History:
-        """The history without copies; what is settled is read once."""
+        """The history without copies; what has not changed since the last time is not read again."""
+        return History(self._renewed().trials, self.noise, self.direction)
+
+    def _renewed(self) -> _Known:
+        """What is known by now, or was when the study was closed."""
+        known = self._known
         if self._kept is not None:
-            return self._kept[0]
-        first, others = self._settled
-        found = others | {trial.index: trial for trial in self._store.trials(len(first), others)}
-        rest = [found[index] for index in sorted(found)]
-        count = next((k for k, t in enumerate(rest) if t.status == "asked" or t.index > len(first) + k), len(rest))
-        # One assignment, so that threads may read at once.
-        self._settled = (*first, *rest[:count]), {t.index: t for t in rest[count:] if t.status != "asked"}
-        return History((*first, *rest), self.noise, self.direction)
+            return known
+        trials, times, revision = self._store.trials(known.revision)
+        if revision > known.revision:
+            self._check_points(trials)
+            self._times.update(times)
+            known = self._known = known.with_changes(trials, revision)  # one assignment: threads may read at once
+        return known
+
+    def _check_points(self, trials: list[Trial]) -> None:
+        """Refuse points that do not lie in the space: the file is damaged, or of a stranger."""
+        if not trials:
+            return
+        try:
+            self.space.check(torch.stack([trial.x for trial in trials]), _OFF)
+        except OffManifoldError as error:
+            raise StoreError(f"The store {self._store.path} is damaged: {error} Restore a copy.") from error
 
     @property
     def pending(self) -> list[Trial]:
@@ -184,9 +245,10 @@ class Study:
         return best and replace(best, x=best.x.clone())
 
     @property
-    def times(self) -> Times:
+    def times(self) -> dict[int, Times]:
         """When each trial was asked and told, in seconds since 1970."""
-        return self._store.times() if self._kept is None else dict(self._kept[1])
+        self._renewed()
+        return dict(self._times)
 
     def recommend(self) -> Trial | None:
         """The told trial to rely on: where values are noisy, that with the best posterior mean; else the best."""
@@ -212,15 +274,16 @@ class Study:
         y = number(value)
         if y is None or not math.isfinite(y):
             raise ArgumentError(f"add takes a finite number as the value, got {value!r}.")
-        notes = self._noted(constraints, noise)
-        if notes is None:
+        facts = self._facts(constraints, noise)
+        if facts is None:
             raise ArgumentError(f"add takes finite numbers as constraints, got {constraints!r}.")
         if self.constraints is not None and not self.constraints.allows(x):
-            notes["violation"] = -min(0.0, self.constraints.slack(x.unsqueeze(0)).item())
-        return Trial(self._store.add(x, y, notes), x, y, "told", notes)
+            facts["violation"] = -min(0.0, self.constraints.slack(x.unsqueeze(0)).item())
+        told = Told((y,), **facts)
+        return Trial(self._store.add(x, told), x, "told", told)
 
-    def _noted(self, constraints: Any, noise: Any) -> dict[str, Any] | None:
-        """Constraints and noise of an evaluation as its notes keep them; None if they are not finite."""
+    def _facts(self, constraints: Any, noise: Any) -> dict[str, Any] | None:
+        """Constraints and noise of an evaluation as fields of ``Told``; None if they are not finite."""
         variance = None if noise is None else number(noise)
         if noise is not None and not _positive(variance):
             raise ArgumentError(f"noise is the variance of that in the value, a positive number, got {noise!r}.")
@@ -233,8 +296,7 @@ class Study:
             )
         if not all(map(math.isfinite, values or ())):
             return None
-        notes = {} if variance is None else {"noise": variance}
-        return notes if values is None else {**notes, "constraints": values}
+        return {"noise": variance, "constraints": None if values is None else tuple(values)}
 
     @overload
     def ask(self) -> Trial: ...
@@ -250,6 +312,7 @@ class Study:
     def _ask(self, n: int, running: bool) -> list[Trial]:
         self._check_open()
         self._check_known("--constraints")
+        self._say_version()
         indices = self._store.reserve(n)
         try:
             return self._asked(indices, running)
@@ -257,20 +320,35 @@ class Study:
             self._store.release(indices)
             raise
 
+    def _say_version(self) -> None:
+        """Say, once, that another version of nestbo made the suggestions so far."""
+        if self._same_version:
+            return
+        self._same_version = True
+        last = self._store.suggested_by()
+        if last != version():
+            logging.getLogger("nestbo").warning(
+                "%s was last written by %s; nestbo %s goes on with it, and may suggest other points.",
+                self._store.path,
+                "an earlier nestbo" if last is None else f"nestbo {last}",
+                version(),
+            )
+
     def _asked(self, indices: list[int], running: bool) -> list[Trial]:
         """New trials, recorded: from all that is known, and not where another process asked meanwhile."""
         history, rng = self._read(), self._rng(indices[0])
         for left in reversed(range(ATTEMPTS)):
             options: dict[str, Any] = {"constraints": self.constraints}
             found = self.strategy.suggest(self.space, history.to_minimise, len(indices), rng, **options)
-            trials = [Trial(k, s.x, notes=s.notes) for k, s in zip(indices, found, strict=True)]
+            trials = [Trial(k, s.x, memory=s.memory) for k, s in zip(indices, found, strict=True)]
             known, recorded = {trial.index for trial in history}, False
             while not recorded:
-                history = self._read()
-                came = [trial.x for trial in history if trial.index not in known]
+                now = self._renewed()
+                came = [trial.x for trial in now.trials if trial.index not in known]
                 if left and too_near(self.space, [trial.x for trial in trials], came):
+                    history = self._read()
                     break
-                recorded = self._store.ask(trials, running, len(history))
+                recorded = self._store.ask(trials, running, now.revision)
             else:
                 break
         return trials
@@ -311,10 +389,10 @@ class Study:
             raise ArgumentError("tell takes a value or failed='why', got both or neither.")
         if failed is None and number(value) is None:
             raise ArgumentError(f"tell takes a number, got {value!r}. Use failed='why' for an evaluation without one.")
-        notes = self._noted(constraints, noise) if failed is None else {}
-        if notes is None:
+        facts = self._facts(constraints, noise) if failed is None else {}
+        if facts is None:
             failed = f"the constraints are not all finite numbers: {constraints!r}"[:500]
-        done = _outcome(replace(waiting, notes={**waiting.notes, **(notes or {})}), value, failed)
+        done = _outcome(replace(waiting, told=replace(waiting.told, **(facts or {}))), value, failed)
         self._store.tell(done)
         return done
 
@@ -401,7 +479,7 @@ class Study:
 
     def _lose(self, trial: Trial, why: str) -> Trial:
         """Note that the worker of a trial died; the trial still waits for a value."""
-        noted = replace(trial, notes={**trial.notes, "lost": [*trial.notes.get("lost", []), why]})
+        noted = replace(trial, told=replace(trial.told, lost=(*trial.told.lost, why)))
         self._store.note(noted)
         return noted
 
@@ -445,9 +523,9 @@ def _outcome(trial: Trial, value: Any, failed: str | None) -> Trial:
     if failed is None:
         y = number(value)
         if y is not None and math.isfinite(y):
-            return replace(trial, value=y, status="told")
+            return trial.with_value(y)
         failed = f"the value is not a finite number: {value!r}"[:500]
-    return replace(trial, value=None, status="failed", notes={**trial.notes, "failed": str(failed)})
+    return trial.with_failure(str(failed))
 
 
 def _check_settings(space: Any, strategy: Any, seed: Any, direction: Any, noise: Any) -> None:
@@ -470,6 +548,8 @@ def _positive(value: Any) -> bool:
 
 
 def _check_path(path: Any, needed: bool = False) -> None:
+    if isinstance(path, Store) and not needed:
+        return
     if (path is not None or needed) and not (isinstance(path, str | os.PathLike) and "\0" not in os.fspath(path)):
         raise ArgumentError(f"A store is a path such as 'robot.db', got {path!r}.")
 

@@ -28,6 +28,7 @@ from nestbo.errors import ArgumentError
 from nestbo.evaluation import numbers
 from nestbo.history import History
 from nestbo.manifolds import Manifold
+from nestbo.memory import Memory
 from nestbo.strategies import Strategy, Suggestion
 
 _SUGGESTION = "nestbo:suggestion"
@@ -94,7 +95,7 @@ class ManifoldSampler(BaseSampler):
         suggestion = self._suggest(study, trial)
         found = params(suggestion.x, self.space, self.name)
         # What the strategy remembers is of its own point, and not of one that was enqueued in part.
-        kept = {"params": found | enqueued, "notes": {} if enqueued else suggestion.notes}
+        kept = {"params": found | enqueued, "memory": {} if enqueued else suggestion.memory.json}
         study._storage.set_trial_system_attr(trial._trial_id, _SUGGESTION, kept)
         study._storage.set_trial_system_attr(trial._trial_id, _SPACE + self.name, self.space.specification)
         return found
@@ -151,15 +152,15 @@ class ManifoldSampler(BaseSampler):
 
     def _read(self, trial: FrozenTrial, stored: Mapping[str, Any], least: dict[str, float]) -> record.Trial:
         """A trial as strategies see it; a constraint that it does not name is the least told, as in ``History``."""
-        x, notes = assembled(stored, self.space, self.name), trial.system_attrs.get(_SUGGESTION, {}).get("notes", {})
+        x, kept = assembled(stored, self.space, self.name), trial.system_attrs.get(_SUGGESTION, {})
+        asked = record.Trial(trial.number, x, memory=Memory.of(kept.get("memory", kept.get("notes", {}))))
         if trial.state == TrialState.RUNNING:
-            return record.Trial(trial.number, x, notes=notes)
+            return asked
         value = trial.value if trial.state != TrialState.FAIL else None
         constraints = _constraints(trial)
         if value is None or not all(map(math.isfinite, (value, *constraints.values()))):
-            return record.Trial(trial.number, x, None, "failed", notes)
-        told = {"constraints": list((least | constraints).values())} if constraints else {}
-        return record.Trial(trial.number, x, value, "told", {**notes, **told})
+            return asked.with_failure()
+        return asked.with_value(value, constraints=tuple((least | constraints).values()) if constraints else None)
 
     def _stored(self, trial: FrozenTrial) -> Mapping[str, Any] | None:
         """The parameters that the objective has read, or, while it runs, that were enqueued or suggested for it."""

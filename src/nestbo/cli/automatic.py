@@ -9,7 +9,7 @@ import typer
 from nestbo.cli import objective
 from nestbo.cli.app import Json, Store, app, opened, put, say
 from nestbo.cli.beginning import Allowed, Method, Noise, Seed, Space, Way, begun, under
-from nestbo.cli.records import brief, described, recommendation, remember, settings
+from nestbo.cli.records import brief, described, recommendation
 from nestbo.errors import ArgumentError, NestboError
 from nestbo.manifolds import Manifold
 from nestbo.manifolds import space as manifold
@@ -45,7 +45,7 @@ def run(
     f = _objective(what, manifold(space), numpy)
     with begun(store, space, strategy, seed=seed, direction=direction, noise=noise, constraints=constraints) as study:
         if store is not None:
-            remember(store, objective=objective.anchored(what, store), budget=budget, numpy=numpy)
+            study.remember(objective=objective.anchored(what, store), budget=budget, numpy=numpy)
         _evaluate(study, f, budget, numpy=numpy, quiet=quiet, json=json)
 
 
@@ -66,7 +66,7 @@ def resume(
     names; nestbo show tells which, without running them.
     """
     with under(store, constraints or _constraints(store)) as study:
-        known = settings(store)
+        known = study.settings
         numpy = numpy or (what is None and bool(known.get("numpy")))
         what = what or _remembered(known.get("objective"), store)
         budget = budget or known.get("budget")
@@ -75,14 +75,14 @@ def resume(
         f = _objective(what, study.space, numpy)
         if not quiet:
             say(f"Going on with {what}, {budget} evaluations in all.")
-        remember(store, objective=objective.anchored(what, store), budget=budget, numpy=numpy)
+        study.remember(objective=objective.anchored(what, store), budget=budget, numpy=numpy)
         _evaluate(study, f, budget, numpy=numpy, quiet=quiet, json=json)
 
 
 def _constraints(store: str) -> str | None:
     """Those that a store remembers."""
-    with opened(store):
-        text = settings(store).get("constraints")
+    with opened(store) as study:
+        text = study.settings.get("constraints")
     return objective.released(text, store) if isinstance(text, str) else None
 
 
@@ -102,7 +102,7 @@ def _evaluate(study: Study, f: Objective, budget: int, *, numpy: bool, quiet: bo
     """Use up the budget and print the best; raise if there is none, or if someone interrupted."""
     study.run(f, max(0, budget - len(study.history.finished)), numpy=numpy, progress=not quiet)
     finished, best = study.history.finished, study.best
-    reasons = [str(trial.notes.get("failed")) for trial in finished if trial.status == "failed"]
+    reasons = [trial.told.failed for trial in finished if trial.status == "failed"]
     if reasons and not quiet:
         say(f"{len(reasons)} of {len(finished)} evaluations failed; the last: {reasons[-1]}")
     if best is not None:

@@ -9,7 +9,7 @@ import typer
 
 from nestbo.cli import objective
 from nestbo.cli.app import completion, opened
-from nestbo.cli.records import number, remember
+from nestbo.cli.records import number
 from nestbo.errors import ArgumentError
 from nestbo.history import Direction
 from nestbo.manifolds import MANIFOLDS, space
@@ -69,7 +69,7 @@ def begun(
     variance: Any = noise if noise in (None, "infer") else number(noise)
     study = Study(manifold, chosen, seed=seed, store=store, direction=way, noise=variance, constraints=allowed)
     if store is not None and constraints is not None:
-        remember(store, constraints=objective.anchored(constraints, store))
+        study.remember(constraints=objective.anchored(constraints, store))
     return study
 
 

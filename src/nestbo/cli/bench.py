@@ -179,6 +179,6 @@ def _check_open(study: Study, indices: list[int]) -> None:
 
 
 def _say_told(study: Study, trial: Trial) -> None:
-    outcome = repr(trial.value) if trial.status == "told" else f"failed, {trial.notes['failed']}"
+    outcome = repr(trial.value) if trial.status == "told" else f"failed, {trial.told.failed}"
     best = study.best
     say(f"Trial {trial.index}: {outcome}." + (f" Best: {best.value!r} (trial {best.index})." if best else ""))

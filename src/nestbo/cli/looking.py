@@ -40,7 +40,7 @@ def show(store: Store, json: Json = False) -> None:
     with opened(store) as study:
         facts = summary(study, store)
         if json:
-            put({**facts, "trials": records(study, store)})
+            put({**facts, "trials": records(study)})
             return
         console = Console(highlight=False)
         for name, text in _in_words(facts).items():
@@ -52,7 +52,7 @@ def show(store: Store, json: Json = False) -> None:
 def _in_words(facts: dict[str, Any]) -> dict[str, str]:
     """The summary, in words."""
     counts, best = facts["counts"], facts["best"]
-    apart = ("counts", "best", "recommended")
+    apart = ("counts", "best", "recommended", "nestbo")
     plain = {name: str(value) for name, value in facts.items() if name not in apart and value not in (None, False)}
     trials = f"{counts['told']} told, {counts['failed']} failed, {counts['asked']} pending"
     found = "none yet" if best is None else f"{best['value']!r} (trial {best['index']})"
@@ -87,7 +87,7 @@ def export(
     """Write all trials as CSV or JSON lines, numbers to the last bit."""
     check_known("format", format, FORMATS)
     with opened(store) as study, _written(output) as file:
-        FORMATS[format](study, store, file)
+        FORMATS[format](study, file)
 
 
 def _written(output: str) -> AbstractContextManager[TextIO]:

@@ -7,7 +7,6 @@ import itertools
 import json
 import sys
 from collections.abc import Mapping
-from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
@@ -15,7 +14,6 @@ from torch import Tensor
 
 from nestbo.errors import ArgumentError
 from nestbo.history import Trial
-from nestbo.storage import Store
 from nestbo.study import Study
 
 Times = Mapping[int, tuple[float | None, float | None]]
@@ -50,16 +48,15 @@ def record(trial: Trial, times: Times) -> dict[str, Any]:
         "status": trial.status,
         "value": trial.value,
         "x": trial.x.tolist(),
-        "notes": trial.notes,
+        "notes": dict(trial.notes),
         "asked_at": _date(asked),
         "told_at": _date(told),
     }
 
 
-def records(study: Study, path: str) -> list[dict[str, Any]]:
+def records(study: Study) -> list[dict[str, Any]]:
     """All that is known of all trials."""
-    with closing(Store(path)) as store:
-        times = store.times()
+    times = study.times
     return [record(trial, times) for trial in study.history]
 
 
@@ -70,48 +67,35 @@ def _date(seconds: float | None) -> str | None:
         return None
 
 
-def settings(path: str) -> dict[str, Any]:
-    """What the store remembers of how the study was begun."""
-    with closing(Store(path)) as store:
-        return store.settings()
-
-
-def remember(path: str, **values: Any) -> None:
-    """Put settings into the store."""
-    with closing(Store(path)) as store:
-        for name, value in values.items():
-            store.set(name, value)
-
-
 def summary(study: Study, path: str) -> dict[str, Any]:
     """The study in short: settings, counts, best trial."""
     statuses = [trial.status for trial in study.history]
     counts = {status: statuses.count(status) for status in ("told", "failed", "asked")}
     return {
         "store": path,
-        **settings(path),
+        **study.settings,
         "counts": counts,
         "best": None if study.best is None else brief(study.best),
         **recommendation(study),
     }
 
 
-def write_csv(study: Study, path: str, file: TextIO) -> None:
+def write_csv(study: Study, file: TextIO) -> None:
     """One line for each trial, one column for each number of its point."""
     writer = csv.writer(file, lineterminator="\n")
     columns = ["_".join(map(str, at)) for at in itertools.product(*map(range, study.space.point_shape))]
     told = next((trial.constraints for trial in study.history if trial.constraints is not None), ())
     names = [*(f"x{name}" for name in columns), *(f"constraint{k}" for k in range(len(told)))]
     writer.writerow(["index", "status", "value", "failed", "asked_at", "told_at", *names])
-    for trial, row in zip(study.history, records(study, path), strict=False):
-        failed = trial.notes.get("failed")
+    for trial, row in zip(study.history, records(study), strict=False):
+        failed = trial.told.failed
         start = [trial.index, trial.status, trial.value, failed, row["asked_at"], row["told_at"]]
         writer.writerow([*start, *trial.x.flatten().tolist(), *(trial.constraints or [None] * len(told))])
 
 
-def write_jsonl(study: Study, path: str, file: TextIO) -> None:
+def write_jsonl(study: Study, file: TextIO) -> None:
     """One JSON object on a line for each trial."""
-    for row in records(study, path):
+    for row in records(study):
         file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
@@ -138,7 +122,7 @@ def table(study: Study) -> Any:
     result.add_column("point or reason", overflow="fold")
     for trial in study.history:
         value = "" if trial.value is None else f"{trial.value:.6g}"
-        last = Text(str(trial.notes["failed"]) if trial.status == "failed" else short(trial.x))
+        last = Text(str(trial.told.failed) if trial.status == "failed" else short(trial.x))
         status = trial.status if trial.feasible else f"{trial.status}, infeasible"
         style = "bold green" if best is not None and trial.index == best.index else None
         result.add_row(str(trial.index), status, value, last, style=style)

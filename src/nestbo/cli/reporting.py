@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from nestbo.cli.app import Store, app, opened, say
-from nestbo.cli.records import settings
 from nestbo.errors import NestboError
 from nestbo.study import Study
 
@@ -48,7 +47,7 @@ def watch(
 def _page(study: Study, store: str, live: str | None = None) -> str:
     from nestbo.report import page
 
-    facts = {key: value for key, value in settings(store).items() if key != "numpy"}
+    facts = {key: value for key, value in study.settings.items() if key != "numpy"}
     return page(study, name=Path(store).stem, facts=facts, live=live)
 
 

@@ -65,10 +65,10 @@ def _strip(axes: Any, view: View, names: list[str]) -> None:
     """One row for each arm."""
     place, row = view.places, {name: k for k, name in enumerate(names)}
     for trials, marks in _groups(view):
-        at = [(place[t.index], row[name]) for t in trials if (name := t.notes.get("arm", _START)) in row]
+        at = [(place[t.index], row[name]) for t in trials if (name := t.memory.arm or _START) in row]
         if at:
             axes.scatter(*zip(*at, strict=True), **marks)
-    axes.scatter([place[view.best.index]], [row.get(view.best.notes.get("arm", _START), 0)], **BEST)
+    axes.scatter([place[view.best.index]], [row.get(view.best.memory.arm or _START, 0)], **BEST)
     _evaluations(axes, view)
     axes.set(xlabel="evaluation", yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.5, -0.5))
 

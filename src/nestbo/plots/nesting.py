@@ -27,14 +27,13 @@ def factors(mapping: Any) -> list[Any]:
 
 
 def fits(view: View, name: str) -> Iterator[tuple[int, list[Tensor]]]:
-    """The bases of a model, one per factor, with the place in the run of the trial whose notes hold them."""
+    """The bases of a model, one per factor, with the place in the run of the trial whose memory holds them."""
     shapes = [part.basis.shape[-2:] for part in factors(view.models[name].mapping)]
     for place, trial in enumerate(view.finished, 1):
-        basis = trial.notes.get(name, {}).get("basis")
-        if basis is not None:
-            packed = (
-                torch.tensor(basis, dtype=torch.float64).flatten().split([rows * columns for rows, columns in shapes])
-            )
+        fit = trial.memory.fits.get(name)
+        if fit is not None and fit.basis:
+            basis = torch.tensor(fit.basis, dtype=torch.float64)
+            packed = basis.split([rows * columns for rows, columns in shapes])
             yield place, [part.reshape(shape) for part, shape in zip(packed, shapes, strict=True)]
 
 

@@ -51,9 +51,9 @@ def errors(mapping: Any, x: Any) -> Array:
 
 def _points(axes: Any, view: View, name: str, away: Array) -> None:
     """Each evaluated point, by the last fit."""
-    names = [str(trial.notes.get("arm", "")) for trial in view.finished]
-    inside = np.array([arm.startswith(f"{name}:") for arm in names])
-    start = np.array([not arm for arm in names])
+    arms = [trial.memory.arm for trial in view.finished]
+    inside = np.array([trial.memory.arm is not None and name in trial.memory.fits for trial in view.finished])
+    start = np.array([arm is None for arm in arms])
     place = np.arange(1, len(away) + 1)
     groups = (
         (start, GREY, "o", "start"),

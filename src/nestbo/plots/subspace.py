@@ -21,7 +21,7 @@ from nestbo.plots.view import Array, Study, View
 def subspace(study: Study) -> Figure:
     """How much of each ambient coordinate the leading nested model keeps, and how far its subspace turns at each fit.
 
-    Fits are those in the notes, and the one to all data.
+    Fits are those that trials remember, and the one to all data.
     """
     view = View(study)
     models = nested_models(view)

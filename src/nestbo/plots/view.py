@@ -125,7 +125,7 @@ class View:
     def nothing(self) -> str:
         """Why there is nothing to draw."""
         if self.failed:
-            return f"All {len(self.failed)} evaluations failed.\nThe notes of the trials say why."
+            return f"All {len(self.failed)} evaluations failed.\nThe trials say why."
         return "No values yet.\nTell some, or let Study.run evaluate the objective."
 
     @property

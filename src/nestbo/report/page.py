@@ -73,7 +73,7 @@ def _about(study: Study, now: Snapshot, name: str, facts: Mapping[str, Any]) -> 
         "models": [] if error else _models(now),
         "standings": [] if error or finished.best is None or len(now.standings()) < 2 else now.standings(),
         "figures": _figures(now),
-        "failures": Counter(str(t.notes.get("failed")) for t in finished if t.status == "failed").most_common(),
+        "failures": Counter(t.told.failed for t in finished if t.status == "failed").most_common(),
         "rows": [_row(trial, now) for trial in now.history],
         "settings": _settings(study, facts),
         "versions": _versions(),
@@ -169,13 +169,13 @@ def _row(trial: Trial, now: Snapshot) -> dict[str, Any]:
     numbers = [f"{number:.4g}" for number in trial.x.flatten().tolist()]
     return {
         "trial": trial,
-        "arm": str(trial.notes.get("arm", "")),
+        "arm": trial.memory.arm or "",
         "told": told,
         "date": "" if told is None else _date(told),
         "seconds": _seconds(trial, now),
         "status": _STATUS[trial.status] if trial.feasible or trial.status != "told" else "infeasible",
         "constraints": ", ".join(f"{c:.4g}".replace("-", "−") for c in trial.constraints or ()),
-        "failed": str(trial.notes.get("failed")) if trial.status == "failed" else None,
+        "failed": trial.told.failed if trial.status == "failed" else None,
         "short": ", ".join(numbers[:4]) + (", …" if len(numbers) > 4 else ""),
         "whole": ", ".join(numbers) if len(numbers) > 4 else None,
     }

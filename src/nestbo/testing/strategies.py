@@ -12,6 +12,7 @@ from nestbo.constraints import Constraints
 from nestbo.history import History, Trial
 from nestbo.linalg import norm
 from nestbo.manifolds import Manifold
+from nestbo.memory import Memory
 from nestbo.strategies import Runs, Strategy, Suggestion, strategy
 from nestbo.testing.assertions import close, require
 
@@ -20,7 +21,7 @@ COINCIDING = 1e-9  # of the typical distance: points that are nearer are one
 
 def told(x: Tensor, values: Tensor) -> History:
     """A history of evaluated points."""
-    return History(tuple(Trial(k, *pair, "told") for k, pair in enumerate(zip(x, values.tolist(), strict=True))))
+    return History(tuple(Trial(k, x[k]).with_value(value) for k, value in enumerate(values.tolist())))
 
 
 def _seeded(trial: int) -> torch.Generator:
@@ -53,7 +54,7 @@ def suggestions_are_distinct_points_of_the_space(method: Strategy, space: Manifo
     history = _evaluated(space, rng)
     suggestions = method.suggest(space, history, 3, rng)
     _check(method, space, suggestions, 3, "a history")
-    asked = history.add(*(Trial(7 + k, s.x, notes=s.notes) for k, s in enumerate(suggestions)))
+    asked = history.add(*(Trial(7 + k, s.x, memory=s.memory) for k, s in enumerate(suggestions)))
     pending = [Suggestion(trial.x) for trial in asked.pending]
     _check(method, space, [*pending, *method.suggest(space, asked, 1, rng)], 4, "pending points")
 
@@ -66,20 +67,20 @@ def suggestions_are_reproduced_by_their_seed(method: Strategy, space: Manifold, 
     require(torch.equal(before, torch.get_rng_state()), f"{method}: the global random state has changed")
     for a, b in zip(first, second, strict=True):
         require(torch.equal(a.x, b.x), f"{method}: the same seed gave two different suggestions")
-        require(a.notes == b.notes, f"{method}: the same seed gave two different notes")
+        require(a.memory == b.memory, f"{method}: the same seed gave two different memories")
 
 
 def odd_data_are_survived(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
     """Constant, repeated, failed, huge and tiny values all lead to a suggestion."""
     history = _evaluated(space, rng)
     x, y = history.points, history.values
-    failed = tuple(replace(t, value=None, status="failed") if t.index % 3 == 1 else t for t in history)
+    failed = tuple(t.with_failure() if t.index % 3 == 1 else t for t in history)
     cases = {
         "constant values": told(x, torch.full_like(y, 3.0)),
         "one point many times": told(x[:1].expand_as(x), y),
         "one trial many times": told(x[:1].expand_as(x), y[:1].expand_as(y)),
         "some failed": History(failed),
-        "all failed": History(tuple(replace(t, value=None, status="failed") for t in history)),
+        "all failed": History(tuple(t.with_failure() for t in history)),
         "huge values": told(x, 1e300 * y),
         "one huge value": told(x, torch.cat([y[:-1], torch.full_like(y[-1:], 1e300)])),
         "tiny values": told(x, 1e-300 * y),
@@ -100,7 +101,7 @@ def _continued(method: Strategy, space: Manifold, history: History, length: int)
     while len(history) < length:
         (suggestion,) = method.suggest(space, history, 1, _seeded(len(history)))
         value = _objective(space, suggestion.x).item()
-        history = history.add(Trial(len(history), suggestion.x, value, "told", suggestion.notes))
+        history = history.add(Trial(len(history), suggestion.x, memory=suggestion.memory).with_value(value))
     return history
 
 
@@ -118,7 +119,7 @@ def a_batch_of_runs_is_its_single_runs(method: Strategy, space: Manifold, rng: t
 
 def _runs(x: Tensor, y: Tensor, pending: Tensor, which: range | list[int]) -> Runs:
     keep = list(which)
-    return Runs(x[keep], y[keep], pending[keep], [_seeded(k) for k in keep], [[{}] * x.shape[1] for _ in keep])
+    return Runs(x[keep], y[keep], pending[keep], [_seeded(k) for k in keep], [[Memory()] * x.shape[1] for _ in keep])
 
 
 def known_constraints_are_respected(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
@@ -137,7 +138,7 @@ def known_constraints_are_respected(method: Strategy, space: Manifold, rng: torc
 def observed_constraints_and_noise_are_survived(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
     """Evaluations that were told with two constraints and the variance of their noise lead to a suggestion."""
     trials = [
-        replace(trial, notes={"constraints": [trial.index - 3.0, 1.0], "noise": 0.1 + trial.index})
+        replace(trial, told=replace(trial.told, constraints=(trial.index - 3.0, 1.0), noise=0.1 + trial.index))
         for trial in _evaluated(space, rng)
     ]
     _check(method, space, method.suggest(space, History(tuple(trials)), 1, rng), 1, "constraints and noise")
@@ -153,8 +154,8 @@ def known_points_are_not_suggested_again(method: Strategy, space: Manifold, rng:
     history = told(x := space.random(6, rng=rng), space.embed(x).sum(-1))
     for asked in (1, 1, 2):
         suggestions = method.suggest(space, history, asked, _seeded(len(history)))
-        trials = (Trial(k, s.x, notes=s.notes) for k, s in enumerate(suggestions, len(history)))
-        history = history.add(*(replace(t, value=space.embed(t.x).sum(-1).item(), status="told") for t in trials))
+        trials = (Trial(k, s.x, memory=s.memory) for k, s in enumerate(suggestions, len(history)))
+        history = history.add(*(trial.with_value(space.embed(trial.x).sum(-1).item()) for trial in trials))
     apart = space.pairwise_dist(history.points, history.points) / space.typical_distance
     again = (apart.tril(-1) + torch.ones_like(apart).triu()) < COINCIDING
     require(~again, f"{method}: a point was suggested twice")

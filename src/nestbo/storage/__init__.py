@@ -1,0 +1,6 @@
+"""A study as one SQLite file: durable when ``tell`` returns, shared by processes of one machine, safe to kill."""
+
+from nestbo.storage.rows import version
+from nestbo.storage.store import Store, Times
+
+__all__ = ["Store", "Times", "version"]

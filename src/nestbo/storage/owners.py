@@ -1,0 +1,82 @@
+"""Who works on a trial: a process, told apart from those of other containers, and from those before the last boot."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+NOBODY = "nobody"  # the owner of a trial whose run was interrupted
+
+
+class Owner(NamedTuple):
+    """A process: the boot of its machine, the namespace that its number is of, the number, and when it started."""
+
+    boot: str
+    namespace: str
+    number: str
+    started: str
+
+    def __str__(self) -> str:
+        return "/".join(self)
+
+
+def owner() -> str:
+    """The present process."""
+    return str(Owner(_boot(), _namespace(), str(os.getpid()), _started(os.getpid())))
+
+
+def alive(text: str | None) -> bool:
+    """Whether an owner still runs; one that cannot be judged from here does.
+
+    Process numbers are comparable within one boot and one namespace. Owners in files of schema 1 have neither, and are
+    taken for processes of this namespace, as they were then.
+    """
+    if text is None or text == NOBODY:
+        return False
+    parts = text.split("/")
+    if len(parts) == 1:
+        number, _, started = text.partition(":")
+        return _runs(number, started)
+    if len(parts) != len(Owner._fields):
+        return False
+    found = Owner(*parts)
+    if (found.boot, found.namespace) != (_boot(), _namespace()):
+        return True
+    return _runs(found.number, found.started)
+
+
+def _runs(number: str, started: str) -> bool:
+    """Whether a process of this namespace is there; a zombie is not."""
+    try:
+        os.kill(int(number), 0)
+    except (ProcessLookupError, ValueError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return started == _started(int(number))
+
+
+def _started(pid: int) -> str:
+    """When a process started, where the system tells (Linux); else nothing. A zombie has no start."""
+    try:
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return "zombie" if state == "Z" else fields[18]
+    except (OSError, IndexError, ValueError):
+        return ""
+
+
+def _boot() -> str:
+    """The boot of this machine, where the system tells (Linux)."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _namespace() -> str:
+    """The namespace of process numbers that this process lives in, where the system has them (Linux)."""
+    try:
+        return str(os.stat("/proc/self/ns/pid").st_ino)
+    except OSError:
+        return ""

@@ -1,0 +1,282 @@
+"""The file of one study, or the same in memory: every method is one transaction.
+
+The file holds the settings as text (no pickle: loading a stranger's file runs no code) and a row per trial. An index is
+reserved before its point is computed; a reservation whose process has died is taken up again by the next one, with the
+same random numbers. Every row has a checksum, which is checked whenever the row is read. A write gives a row the next
+revision, so that a reader asks for what has changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from nestbo.errors import StoreError, TrialError
+from nestbo.history import Told, Trial
+from nestbo.storage.opening import connect, explained, identity, in_memory, inspected, missing, writable
+from nestbo.storage.owners import NOBODY, alive, owner
+from nestbo.storage.rows import COLUMNS, UNREADABLE, Row, checked, checksum, pack, trial_of, version, write_told
+from nestbo.storage.schema import check, make, migrate, put_row, put_setting
+
+Times = tuple[float | None, float | None]  # when a trial was asked and told, in seconds since 1970
+
+
+class Store:
+    """The file of one study, or the same in memory. Every method is one transaction."""
+
+    def __init__(self, path: str | os.PathLike[str] | None, shape: tuple[int, ...] = ()) -> None:
+        self.path = None if path is None else Path(path)
+        self.shape, self.read_only = shape, False
+        self._place = None if self.path is None else self.path.absolute()  # whatever folder is current later
+        self._identity: tuple[int, int] | None = None
+        with explained(self.path, "open"):
+            self._adopt(self._begun())
+
+    def _begun(self) -> sqlite3.Connection:
+        """The first connection: to a sound file of this schema, to an empty one, or to memory."""
+        place = self._place
+        if place is None:
+            return connect(None)
+        if missing(place):
+            connection = connect(place, "rwc")
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # the file is there from now on
+        elif writable(place):
+            found, connection = inspected(place), connect(place)
+            if found == 1:
+                migrate(connection, self.path)
+            if found:
+                _keep_log(connection)
+        else:
+            connection, self.read_only = in_memory(place), True
+            if check(connection, self.path) == 1:
+                migrate(connection, self.path)
+        self._identity = identity(place)
+        return connection
+
+    def _adopt(self, connection: sqlite3.Connection) -> None:
+        self._lock, self._process, self._own = threading.RLock(), os.getpid(), connection
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        """The connection of the present process: one that came through a fork has lost its locks, and stays unused."""
+        if self._place is not None and not self.read_only and self._process != os.getpid():
+            self._inherited = self._own
+            with explained(self.path, "open"):
+                self._adopt(connect(self._place))
+        return self._own
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._process == os.getpid():
+            with self._lock:  # another thread may be writing
+                self._own.close()
+
+    def copy(self) -> Store:
+        """The same as it is now, in memory."""
+        other = Store(None, self.shape)
+        with self._reading() as connection:
+            connection.backup(other._own)
+        return other
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        connection = self._connection  # first: a fork has a lock of its own
+        with self._lock, explained(self.path, "read"):
+            yield connection
+
+    @contextlib.contextmanager
+    def _transaction(self, doing: str, durable: bool = True) -> Iterator[sqlite3.Connection]:
+        """Committed at the end; if it is not durable, a power cut, unlike a kill, may undo it."""
+        connection = self._connection
+        with self._lock, explained(self.path, doing):
+            if self.read_only:
+                raise StoreError(f"Cannot {doing} the store {self.path}. Make the file and its folder writable.")
+            try:
+                connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+                raise
+
+    def create(self, settings: dict[str, Any]) -> None:
+        """Write the settings of a new study, unless another process just did."""
+        with self._transaction("create") as connection:
+            if self.empty:
+                make(connection, settings | {"nestbo": version()})
+        if self._place is not None:
+            _keep_log(self._connection)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no study here yet."""
+        with self._reading() as connection:
+            return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+
+    def settings(self) -> dict[str, Any]:
+        """The settings as they were created, with the version of nestbo that made the file."""
+        with self._reading() as connection:
+            rows = connection.execute("SELECT name, value, checksum FROM settings").fetchall()
+        try:
+            if any(found != checksum((name, text)) for name, text, found in rows):
+                raise ValueError("the checksum of one is another")
+            return {name: json.loads(text) for name, text, _ in rows}
+        except UNREADABLE as error:
+            raise StoreError(f"The settings in {self.path} are damaged: {error}. Restore a copy.") from error
+
+    def set(self, name: str, value: Any) -> None:
+        """Change one setting."""
+        with self._transaction("write to") as connection:
+            put_setting(connection, name, json.dumps(value))
+
+    def suggested_by(self) -> str | None:
+        """The version of nestbo that wrote the last trial; None if that was before versions were written."""
+        with self._reading() as connection:
+            found = connection.execute("SELECT version FROM trials ORDER BY number DESC LIMIT 1").fetchone()
+        return self.settings().get("nestbo") if found is None else found[0]
+
+    def reserve(self, count: int) -> list[int]:
+        """Indices for points about to be computed; those of dead processes first."""
+        with self._transaction("write to", durable=False) as connection:
+            held = self._rows(connection, "WHERE status = 'reserved'")
+            numbers = [row.number for row in held if not alive(row.owner)][:count]
+            following = self._following(connection)
+            numbers += range(following, following + count - len(numbers))
+            self._write(connection, [Row(number, "reserved", owner=owner()) for number in numbers])
+        return numbers
+
+    def release(self, numbers: list[int]) -> None:
+        """Give up reservations whose points were not computed."""
+        with self._transaction("write to", durable=False) as connection:
+            held = self._rows(connection, "WHERE status = 'reserved'")
+            self._write(connection, [row._replace(owner=None) for row in held if row.number in numbers])
+
+    def ask(self, trials: list[Trial], running: bool, revision: int) -> bool:
+        """Record the points of indices reserved here, unless points came after a revision: then say False.
+
+        ``running`` says that this process is about to evaluate them: undone by a power cut, they are asked again.
+        """
+        this = owner()
+        with self._transaction("write to", durable=not running) as connection:
+            later = "SELECT 1 FROM trials WHERE revision > ? AND x NOTNULL LIMIT 1"
+            if connection.execute(later, (revision,)).fetchone():
+                return False
+            asked = [self._asked(connection, trial, this) for trial in trials]
+            self._write(connection, [row._replace(owner=this if running else None) for row in asked])
+        return True
+
+    def _asked(self, connection: sqlite3.Connection, trial: Trial, this: str) -> Row:
+        held = self._row(connection, trial.index)
+        if held is None or (held.status, held.owner) != ("reserved", this):
+            raise StoreError(f"Trial {trial.index} of {self.path} was taken by another process. Ask again.")
+        memory = json.dumps(trial.memory.json)
+        return held._replace(status="asked", x=pack(trial.x), memory=memory, asked_at=time.time())
+
+    def abandon(self, index: int) -> None:
+        """Leave a trial that this process was evaluating to the next run."""
+        with self._transaction("write to", durable=False) as connection:
+            row = self._row(connection, index)
+            if row is not None and row.status == "asked":
+                self._write(connection, [row._replace(owner=NOBODY)])
+
+    def take_orphan(self) -> int | None:
+        """The first trial whose evaluating process died, now to be evaluated by this one; None if there is none."""
+        with self._transaction("write to", durable=False) as connection:
+            rows = self._rows(connection, "WHERE status = 'asked' AND owner NOTNULL")
+            orphan = next((row for row in rows if not alive(row.owner)), None)
+            if orphan is None:
+                return None
+            self._write(connection, [orphan._replace(owner=owner())])
+        return orphan.number
+
+    def note(self, trial: Trial) -> None:
+        """Record what is known of a trial that waits for a value."""
+        with self._transaction("write to", durable=False) as connection:
+            row = self._row(connection, trial.index)
+            if row is not None and row.status == "asked":
+                self._write(connection, [row._replace(told=write_told(trial.told))])
+
+    def tell(self, trial: Trial) -> None:
+        """Record the outcome of an asked trial; refuse to overwrite one."""
+        with self._transaction("write to") as connection:
+            row = self._row(connection, trial.index)
+            if row is None or row.status != "asked":
+                raise TrialError(f"Trial {trial.index} was told already. Use add(x, value) for another observation.")
+            done = row._replace(status=trial.status, told=write_told(trial.told), told_at=time.time())
+            self._write(connection, [done])
+
+    def add(self, x: Tensor, told: Told) -> int:
+        """Record an observation made elsewhere; its index."""
+        now = time.time()
+        with self._transaction("write to") as connection:
+            number = self._following(connection)
+            row = Row(number, "told", pack(x), write_told(told), asked_at=now, told_at=now)
+            self._write(connection, [row])
+        return number
+
+    def trials(self, since: int = -1) -> tuple[list[Trial], dict[int, Times], int]:
+        """What was written after a revision: trials that have a point, times of all, and the revision they are of."""
+        with self._reading() as connection:
+            rows = self._rows(
+                connection, "WHERE revision > ?" if since >= 0 else "NOT INDEXED WHERE revision > ?", since
+            )
+        trials = [self._trial(row) for row in rows if row.x is not None]
+        times = {row.number: (row.asked_at, row.told_at) for row in rows}
+        return trials, times, max((row.revision for row in rows), default=since)
+
+    def _trial(self, row: Row) -> Trial:
+        try:
+            return trial_of(row, self.shape)
+        except UNREADABLE as error:
+            raise self._damaged(row.number, error) from error
+
+    def _row(self, connection: sqlite3.Connection, number: int) -> Row | None:
+        return next(iter(self._rows(connection, "WHERE number = ?", number)), None)
+
+    def _rows(self, connection: sqlite3.Connection, where: str, *values: Any) -> list[Row]:
+        """Rows in the order of their numbers, each as its checksum wants it."""
+        found = connection.execute(f"SELECT {COLUMNS}, checksum FROM trials {where} ORDER BY number", values)
+        rows = []
+        for row in found.fetchall():
+            try:
+                rows.append(checked(*row))
+            except UNREADABLE as error:
+                raise self._damaged(row[0], error) from error
+        return rows
+
+    def _damaged(self, number: int, error: Exception) -> StoreError:
+        return StoreError(f"The store {self.path} is damaged in trial {number}: {error}. Restore a copy.")
+
+    def _write(self, connection: sqlite3.Connection, rows: list[Row]) -> None:
+        """Write rows as the next revision."""
+        revision = self._after(connection, "revision")
+        for row in rows:
+            put_row(connection, row._replace(version=version(), revision=revision))
+
+    def _following(self, connection: sqlite3.Connection) -> int:
+        """The first index that was never used."""
+        return self._after(connection, "number")
+
+    def _after(self, connection: sqlite3.Connection, column: str) -> int:
+        """One more than the largest of a column, from 0 on."""
+        found = connection.execute(f"SELECT coalesce(max({column}), -1) + 1 FROM trials").fetchone()[0]
+        if not isinstance(found, int):  # beyond what SQLite counts
+            raise StoreError(f"The store {self.path} is damaged: its last {column} is {found:.0f}. Restore a copy.")
+        return found
+
+
+def _keep_log(connection: sqlite3.Connection) -> None:
+    """Have SQLite write ahead into a log from now on, unless another process is busy: then the next one does it."""
+    with contextlib.suppress(sqlite3.OperationalError):
+        connection.execute("PRAGMA journal_mode = WAL")
