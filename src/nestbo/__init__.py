@@ -12,7 +12,7 @@ from nestbo.errors import (
     StoreError,
     TrialError,
 )
-from nestbo.history import History, Observation, Trial
+from nestbo.history import History, Observation, Told, Trial
 from nestbo.manifolds import (
     SPD,
     Box,
@@ -28,6 +28,7 @@ from nestbo.manifolds import (
     Torus,
     space,
 )
+from nestbo.memory import Memory
 from nestbo.minimum import Minimum, minimize
 from nestbo.problems import Problem, problem
 from nestbo.strategies import (
@@ -62,6 +63,7 @@ __all__ = [
     "HDGaBO",
     "History",
     "Manifold",
+    "Memory",
     "Minimum",
     "NestboError",
     "ObjectiveError",
@@ -82,6 +84,7 @@ __all__ = [
     "Strategy",
     "Study",
     "Suggestion",
+    "Told",
     "Torus",
     "Trial",
     "TrialError",

@@ -554,10 +554,18 @@ def _check_path(path: Any, needed: bool = False) -> None:
         raise ArgumentError(f"A store is a path such as 'robot.db', got {path!r}.")
 
 
+def _as_written_today(name: str, stored: Any) -> Any:
+    """A setting in today's spelling: an earlier version may have written the same strategy otherwise."""
+    try:
+        return strategy(stored).specification if name == "strategy" else stored
+    except ArgumentError:
+        return stored
+
+
 def _check_same(wanted: dict[str, Any], stored: dict[str, Any], path: Any) -> None:
     """Refuse to continue a study with other settings than it was begun with."""
     for name, value in wanted.items():
-        found = bool(stored.get(name)) if isinstance(value, bool) else stored.get(name)
+        found = bool(stored.get(name)) if isinstance(value, bool) else _as_written_today(name, stored.get(name))
         if found != value:
             raise ArgumentError(
                 f"{path} holds a study with {name} {found!r}, got {value!r}. Study.load(path) continues it."
