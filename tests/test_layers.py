@@ -14,7 +14,7 @@ SOURCE = Path(nestbo.__file__).parent
 # From the ground up: a module imports from the layers below its own, and from inside itself. A new module finds its
 # place here.
 LAYERS = (
-    ("errors",),
+    ("errors", "calls"),
     ("specification", "linalg"),
     ("manifolds",),
     ("optimise", "history", "outputs"),
@@ -37,7 +37,7 @@ GEOMETRY = {"errors", "specification", "linalg", "manifolds"}
 ONLY = {
     "kernels": GEOMETRY,
     "history": GEOMETRY,
-    "storage": GEOMETRY | {"history"},
+    "storage": GEOMETRY | {"history", "calls"},
     "problems": GEOMETRY | {"nested", "optimise"},
     "plots": GEOMETRY | {"history", "storage"},
 }

@@ -29,7 +29,6 @@ class Desk:
     next: Callable[[], Trial]
     record: Callable[[Trial, Outcome], Trial]
     lose: Callable[[Trial, str], Trial]
-    leave: Callable[[int], None]
 
 
 class Here(Executor):
@@ -117,7 +116,6 @@ class Driver:
             try:
                 self.flying[self.pool.submit(self.evaluation, trial.x.numpy(), uuid.uuid4().hex)] = trial
             except BaseException:
-                self.desk.leave(trial.index)
                 futures.wait(self.flying, timeout=1)  # what a broken executor had says so in a moment
                 raise
 
@@ -156,7 +154,7 @@ class Driver:
         return Outcome(None, f"its worker died {_LOSSES} times: {described(error)}")
 
     def _stop(self) -> None:
-        """Record what has ended, and leave the rest to the next run."""
+        """Record what has ended; the rest is left to the next run."""
         for future, trial in self.flying.items():
             error = futures.CancelledError() if future.cancel() or not future.done() else _error(future)
             with contextlib.suppress(NestboError):
@@ -164,9 +162,6 @@ class Driver:
                     self.desk.record(trial, future.result())
                 elif _is_loss(error) and not isinstance(error, futures.CancelledError):
                     self.desk.lose(trial, described(error))
-        for trial in [*self.flying.values(), *self.lost]:
-            with contextlib.suppress(NestboError):
-                self.desk.leave(trial.index)  # what was recorded stays so
         self.pool.close(wait=False)
 
 

@@ -1,0 +1,138 @@
+"""Ctrl-C in a process that lives on, at every kind of instant: the study goes on, nothing is stranded or doubled."""
+
+import contextlib
+import dis
+import functools
+import signal
+import sqlite3
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+import nestbo as nb
+
+# A file that was opened, and interrupted before its ``with``, is closed by nobody.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+SOURCES = str(Path(nb.__file__).parent), str(Path(threading.__file__).parent)
+FOREIGN = str(Path(torch.__file__).parents[1])  # site-packages lies below the standard library
+
+
+def bowl(x):
+    return float((x**2 * torch.arange(1, x.numel() + 1, dtype=x.dtype).reshape(x.shape)).sum())
+
+
+def fresh(path=None):
+    return nb.Study(nb.Sphere(2), nb.RandomSearch(), seed=3, store=path)
+
+
+class ControlC:
+    """Ctrl-C at the k-th instant at which Python would hear of it: at the start of a function, after a call, in a loop.
+
+    Looks at the code of nestbo and of the standard library. It asks whatever handles the signal, as Python would.
+    """
+
+    def __init__(self, k):
+        self.left = k
+
+    def __enter__(self):
+        self.before = sys.gettrace()
+        sys.settrace(self.enter)
+        return self
+
+    def __exit__(self, *_):
+        sys.settrace(self.before)
+
+    def enter(self, frame, event, arg):
+        name = frame.f_code.co_filename
+        if not name.startswith(SOURCES) or name.startswith(FOREIGN):
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        instants, previous = heard(frame.f_code), frame.f_lasti
+
+        def step(frame, event, arg):
+            nonlocal previous
+            if event == "opcode":
+                if (previous, frame.f_lasti) in instants:
+                    self.instant(frame)
+                previous = frame.f_lasti
+            return step
+
+        return step
+
+    def instant(self, frame):
+        self.left -= 1
+        if self.left == 0:
+            sys.settrace(None)
+            signal.getsignal(signal.SIGINT)(signal.SIGINT, frame)
+
+
+@functools.cache
+def heard(code):
+    """After which steps of some code, and before which others, Python hears of signals.
+
+    It raises what it hears as if the first of the two had: so both have to lie within the same ``try`` or ``with``.
+    """
+    steps, guards = list(dis.get_instructions(code)), dis.Bytecode(code).exception_entries
+
+    def guarded(offset):
+        return next((guard.target for guard in guards if guard.start <= offset < guard.end), None)
+
+    firsts = [step.offset for step in steps if step.opname.startswith(("CALL", "RESUME", "JUMP_BACKWARD"))]
+    return {(a, step.offset) for a in firsts for step in steps if guarded(a) == guarded(step.offset)}
+
+
+@contextlib.contextmanager
+def interrupted(k):
+    """Ctrl-C at an instant of the body; as in a notebook, the traceback is kept, and with it every frame."""
+    try:
+        with ControlC(k):
+            yield
+    except KeyboardInterrupt as error:
+        sys.last_value = error
+
+
+def free(study, path):
+    """Nobody holds the file or the lock of the study."""
+    with contextlib.closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("ROLLBACK")
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(len(study.history)), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert seen
+
+
+def goes_on(study, n, straight):
+    """The next run takes up what was left: in the end each index was told once, with the value of its point."""
+    told = sum(trial.status == "told" for trial in study.history)
+    study.run(bowl, n - told, progress=False)
+    assert [(trial.index, trial.status) for trial in study.history] == [(k, "told") for k in range(n)]
+    assert [trial.value for trial in study.history] == [bowl(trial.x) for trial in study.history]
+    assert torch.equal(study.history.points, straight)
+
+
+WAYS = [{}]
+
+
+@pytest.fixture(scope="module")
+def straight():
+    """The points of a run that nobody interrupts."""
+    return fresh().run(bowl, 4, progress=False).history.points
+
+
+@pytest.mark.parametrize("options", WAYS, ids=["serial"])
+def test_control_c_at_any_instant_of_a_run_strands_nothing(options, straight, tmp_path, request):
+    """Full run: a thousand instants of each kind of run."""
+    instants = range(1, 4000, 4 if request.config.getoption("--full") else 101)
+    for k in instants:
+        path = tmp_path / f"{k}.db"
+        with fresh(path) as study:
+            with interrupted(k):
+                study.run(bowl, 3, progress=False, **options)
+            free(study, path)
+            goes_on(study, 4, straight)
