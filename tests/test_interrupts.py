@@ -3,10 +3,13 @@
 import contextlib
 import dis
 import functools
+import os
+import random
 import signal
 import sqlite3
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -116,7 +119,7 @@ def goes_on(study, n, straight):
     assert torch.equal(study.history.points, straight)
 
 
-WAYS = [{}]
+WAYS = {"serial": {}, "threads": {"executor": ThreadPoolExecutor, "workers": 2}, "timeout": {"timeout": 60}}
 
 
 @pytest.fixture(scope="module")
@@ -125,14 +128,80 @@ def straight():
     return fresh().run(bowl, 4, progress=False).history.points
 
 
-@pytest.mark.parametrize("options", WAYS, ids=["serial"])
+@pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
 def test_control_c_at_any_instant_of_a_run_strands_nothing(options, straight, tmp_path, request):
     """Full run: a thousand instants of each kind of run."""
-    instants = range(1, 4000, 4 if request.config.getoption("--full") else 101)
-    for k in instants:
+    for k in range(1, 4000, 4 if request.config.getoption("--full") else 151):
         path = tmp_path / f"{k}.db"
         with fresh(path) as study:
             with interrupted(k):
                 study.run(bowl, 3, progress=False, **options)
             free(study, path)
             goes_on(study, 4, straight)
+    childless()
+
+
+def childless():
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+class Impatience:
+    """Ctrl-C from a clock: after some seconds, and twice more, soon after each other."""
+
+    def __init__(self, delay):
+        self.delay, self.left = delay, 3
+
+    def __call__(self, number, frame):
+        if self.left:
+            self.left -= 1
+            signal.getsignal(signal.SIGINT)(signal.SIGINT, frame)
+
+    def __enter__(self):
+        self.before = signal.signal(signal.SIGALRM, self)
+        signal.setitimer(signal.ITIMER_REAL, self.delay, 0.001)
+
+    def __exit__(self, *_):
+        self.left = 0
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self.before)
+
+
+def bombarded(delay, work):
+    """Do some work under fire."""
+    impatience = Impatience(delay)
+    try:
+        with impatience:
+            work()
+    except KeyboardInterrupt as error:
+        sys.last_value = error
+        impatience.__exit__()  # which an interrupt may have ended
+
+
+@pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
+def test_control_c_from_a_clock_strands_nothing(options, straight, tmp_path, request):
+    """As it comes in life, some while the one before is being dealt with. Full run: a thousand of each kind of run."""
+    chance, path = random.Random(0), tmp_path / "s.db"
+    for _ in range(1000 if request.config.getoption("--full") else 25):
+        with fresh(path) as study:
+            bombarded(chance.uniform(1e-4, 0.04), lambda: study.run(bowl, 3, progress=False, **options))
+            free(study, path)
+            goes_on(study, 4, straight)
+        path.unlink()
+    childless()
+
+
+@pytest.mark.parametrize("k", range(1, 1200, 61))
+def test_control_c_at_any_instant_of_ask_and_tell(k, straight, tmp_path):
+    """Whoever was interrupted looks at the study: a trial is pending, or told, or was never asked."""
+    path = tmp_path / "s.db"
+    with fresh(path) as study:
+        with interrupted(k):
+            study.tell(study.ask(), 1.0)
+        free(study, path)
+        for trial in study.pending:
+            study.tell(trial, 1.0)
+        while len(study.history) < 4:
+            study.tell(study.ask(), 1.0)
+        assert [(trial.index, trial.value) for trial in study.history] == [(k, 1.0) for k in range(4)]
+        assert torch.equal(study.history.points, straight)

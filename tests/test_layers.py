@@ -14,8 +14,8 @@ SOURCE = Path(nestbo.__file__).parent
 # From the ground up: a module imports from the layers below its own, and from inside itself. A new module finds its
 # place here.
 LAYERS = (
-    ("errors", "calls"),
-    ("specification", "linalg"),
+    ("errors", "calls", "interrupts"),
+    ("specification", "linalg", "apart"),
     ("manifolds",),
     ("optimise", "history", "outputs"),
     ("nested", "kernels", "constraints", "evaluation"),

@@ -315,8 +315,8 @@ class Study:
     def _within_a_call(self, work: Callable[[str], T]) -> T:
         """Do some work under the name of this call: the trials that it still holds when it breaks off are free again.
 
-        Another interrupt may come before that is written down. To this process they are free all the same, because
-        the call has ended; to others, when this process asks or runs again.
+        Another interrupt may come before that is written down. For this process they are free all the same, because
+        the call has ended; for others, once this process has ended.
         """
         call = calls.begin()
         try:
@@ -470,13 +470,13 @@ class Study:
         with report.watching(n):
             try:
                 pool = Pool(executor, workers)
-                self._within_a_call(lambda call: Driver(self._desk(call), evaluation, pool).run(n, each))
+                self._within_a_call(lambda call: Driver(self._desk(call, report), evaluation, pool).run(n, each))
             except KeyboardInterrupt:
                 report.interrupted()
         return self
 
-    def _desk(self, call: str) -> Desk:
-        return Desk(partial(self._next, call), self._record, self._lose)
+    def _desk(self, call: str, report: Reporter) -> Desk:
+        return Desk(partial(self._next, call), self._record, self._lose, report.waiting)
 
     def _next(self, call: str) -> Trial:
         """A trial that an interrupted run left behind, or a new one."""
