@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import sqlite3
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -205,3 +206,45 @@ def test_control_c_at_any_instant_of_ask_and_tell(k, straight, tmp_path):
             study.tell(study.ask(), 1.0)
         assert [(trial.index, trial.value) for trial in study.history] == [(k, 1.0) for k in range(4)]
         assert torch.equal(study.history.points, straight)
+
+
+IMPORTS = """
+import importlib.abc, signal, sys
+import nestbo as nb
+from nestbo.progress import Bar
+
+class Watch(importlib.abc.MetaPathFinder):
+    '''Hears of imports; the first of some module is interrupted.'''
+
+    def find_spec(self, name, path, target=None):
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler and name != "rich._emoji_codes":
+            unguarded.append(name)
+        if name == victim:
+            signal.raise_signal(signal.SIGINT)
+
+def ask(strategy, **settings):
+    study = nb.Study(nb.Sphere(3), strategy, **settings)
+    for k in range(3):
+        study.tell(study.ask(), float(k))
+    study.run(lambda x: float(x[0]), 1, progress=Bar())
+    return len(study.history)
+
+unguarded, interrupts = [], 0
+sys.meta_path.insert(0, Watch())
+for victim in ("sympy.functions", "rich.live", ""):
+    try:
+        assert ask(nb.GaBO(initial=2)) == 4
+    except KeyboardInterrupt:
+        interrupts += 1
+for settings in ({"noise": "infer"}, {"constraints": lambda x: x[..., 0] + 0.9}):
+    assert ask(nb.GaBO(initial=2), **settings) == 4
+assert ask(nb.HDGaBO(initial=2, latent_dim=2)) == ask(nb.RandomSearch()) == 4
+print(interrupts, *unguarded)
+"""
+
+
+def test_control_c_while_modules_are_imported_breaks_nothing():
+    """No import of an ask, or of a run, can be cut in two: each is guarded, and the next ask finds all of it."""
+    done = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["2"]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 from nestbo.history import Trial
+from nestbo.interrupts import load
 
 
 class Reporter:
@@ -69,6 +70,7 @@ class Bar(Reporter):
 
     @contextlib.contextmanager
     def watching(self, total: int) -> Iterator[None]:
+        load("rich.console", "rich.progress")
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

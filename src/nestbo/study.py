@@ -15,6 +15,7 @@ from typing import Any, Literal, Self, TypeVar, overload
 
 import numpy as np
 import torch
+from numpy.random import SeedSequence
 from torch import Tensor
 
 from nestbo import calls
@@ -375,7 +376,7 @@ class Study:
 
     def _rng(self, index: int) -> torch.Generator:
         """Random numbers that depend on the seed and a trial's index alone; trials asked together share the first's."""
-        state = np.random.SeedSequence([self.seed, index]).generate_state(1, np.uint64)[0]
+        state = SeedSequence([self.seed, index]).generate_state(1, np.uint64)[0]
         return torch.Generator().manual_seed(int(state))
 
     def tell(
