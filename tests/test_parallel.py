@@ -379,7 +379,7 @@ def test_a_death_is_not_blamed_on_the_clock(f, monkeypatch):
     for sibling in siblings:
         os.kill(sibling, signal.SIGKILL)
         os.waitpid(sibling, 0)
-    assert "died 3 times" in study.history[0].notes["failed"]
+    assert "died 3 times" in study.history[0].told.failed
 
 
 def test_threads_of_openmp_are_not_waited_for_after_a_fork():

@@ -32,8 +32,9 @@ def owner(call: str) -> str:
 def alive(text: str | None) -> bool:
     """Whether an owner is still at work; one that cannot be judged from here is.
 
-    A call of another process is at work as long as that process runs. Process numbers are comparable within one boot and one namespace. Owners in files of schema 1 have neither, and are
-    taken for processes of this namespace, as they were then.
+    A call of another process is at work as long as that process runs. Process numbers are comparable within one boot
+    and one namespace. Owners in files of schema 1 have neither, and are taken for processes of this namespace, as they
+    were then.
     """
     if text is None or text == NOBODY:
         return False
