@@ -190,7 +190,7 @@ class TestOlderFiles:
         path = shutil.copy(GOLDEN / "schema1-gabo.db", tmp_path / "s.db")
         with nb.Study.load(path, constraints=lambda x: x[0] + 0.5) as study:
             assert study.ask().index == 7
-            assert study._store.take_orphan() == 8
+            assert study._store.take_orphan("a call") == 8
 
     def test_a_damaged_one_stays_as_it_is(self, old):
         with raw(old) as connection:
