@@ -52,8 +52,8 @@ class _Flat(Manifold):
         return f" Use a space of dimension {shape[-1]} for vectors of that length." if shape else ""
 
 
-# Widths of a box whose squares, inverses and products of these are numbers in double precision.
-_NARROWEST, _WIDEST = 1e-100, 1e100
+# Widths of a box, whose squares, inverses and products are numbers, also where steps are kept in single precision.
+_NARROWEST, _WIDEST = 1e-30, 1e30
 
 
 @dataclass(frozen=True, repr=False)

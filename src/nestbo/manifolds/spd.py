@@ -108,7 +108,8 @@ class SPD(Manifold):
         size = values.abs().amax(-1, keepdim=True)
         size = torch.where(size == 0, 1, size)
         eps = torch.finfo(a.dtype).eps
-        inside = (values >= _POSITIVE * eps * size).all(-1)[..., None, None]
+        least = _POSITIVE if self.eigenvalues is None else _SAFELY_POSITIVE / 2
+        inside = (values >= least * eps * size).all(-1)[..., None, None]
         eigen, size = (values / size, vectors), size.unsqueeze(-1)
         clip = linalg.clip(_SAFELY_POSITIVE * eps, math.inf)
         return torch.where(inside, a, size * linalg.matrix_function(a / size, clip, eigen))
