@@ -21,7 +21,7 @@ LAYERS = (
     ("nested", "kernels", "constraints", "evaluation"),
     ("surrogate", "problems"),
     ("acquisition", "storage", "progress", "parallel"),
-    ("strategies",),
+    ("strategies", "files"),
     ("study",),
     ("minimum",),
     ("plots",),
