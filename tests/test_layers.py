@@ -23,7 +23,7 @@ LAYERS = (
     ("surrogate", "problems"),
     ("acquisition", "storage", "progress", "parallel"),
     ("search",),
-    ("strategies",),
+    ("strategies", "files"),
     ("study",),
     ("minimum",),
     ("plots",),

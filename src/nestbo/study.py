@@ -49,11 +49,18 @@ class _Known:
     def with_changes(self, changed: list[Trial], revision: int) -> _Known:
         """The same with what was written since."""
         trials = list(self.trials)
-        for trial in changed:
+        for trial in changed if trials else ():
             at = bisect_left(trials, trial.index, key=lambda known: known.index)
             same = at < len(trials) and trials[at].index == trial.index
             trials[at : at + same] = [trial]
-        return _Known(tuple(trials), revision)
+        return _Known(tuple(trials or changed), revision)
+
+    def points_beside(self, former: _Known) -> list[Tensor]:
+        """The points that were not known before."""
+        if self is former:
+            return []
+        known = {trial.index for trial in former.trials}
+        return [trial.x for trial in self.trials if trial.index not in known]
 
 
 class Study:
@@ -230,12 +237,11 @@ class Study:
 
     def _check_points(self, trials: list[Trial]) -> None:
         """Refuse points that do not lie in the space: the file is damaged, or of a stranger."""
-        if not trials:
-            return
         try:
-            self.space.check(torch.stack([trial.x for trial in trials]), _OFF)
+            if trials:
+                self.space.check(torch.stack([trial.x for trial in trials]), _OFF)
         except OffManifoldError as error:
-            raise StoreError(f"The store {self._store.path} is damaged: {error} Restore a copy.") from error
+            raise StoreError(f"The points in {self._store.path} are damaged: {error} Restore a copy.") from error
 
     @property
     def pending(self) -> list[Trial]:
@@ -335,22 +341,27 @@ class Study:
         self._check_known("--constraints")
         self._say_version()
         indices = self._store.reserve(n, call)
-        history, rng = self._read(), self._rng(indices[0])
-        for left in reversed(range(ATTEMPTS)):
-            options: dict[str, Any] = {"constraints": self.constraints}
-            found = self.strategy.suggest(self.space, history.to_minimise, len(indices), rng, **options)
+        seen: _Known | None = self._renewed()
+        rng, left = self._rng(indices[0]), ATTEMPTS
+        while seen is not None:
+            left -= 1
+            history = History(seen.trials, self.noise, self.direction).to_minimise
+            found = self.strategy.suggest(self.space, history, len(indices), rng, constraints=self.constraints)
             trials = [Trial(k, s.x, memory=s.memory) for k, s in zip(indices, found, strict=True)]
-            known, recorded = {trial.index for trial in history}, False
-            while not recorded:
-                now = self._renewed()
-                came = [trial.x for trial in now.trials if trial.index not in known]
-                if left and too_near(self.space, [trial.x for trial in trials], came):
-                    history = self._read()
-                    break
-                recorded = self._store.ask(trials, call, running, now.revision)
-            else:
-                break
+            seen = self._record_asked(trials, seen, call, running=running, insist=left == 0)
         return trials
+
+    def _record_asked(
+        self, trials: list[Trial], seen: _Known, call: str, *, running: bool, insist: bool
+    ) -> _Known | None:
+        """Record new trials; if one is near a point that came since, and nobody insists, say what is known instead."""
+        while True:
+            now = self._renewed()
+            came = now.points_beside(seen)
+            if not insist and too_near(self.space, [trial.x for trial in trials], came):
+                return now
+            if self._store.ask(trials, call, running, now.revision):
+                return None
 
     def _say_version(self) -> None:
         """Say, once, that another version of nestbo made the suggestions so far."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +27,12 @@ class Owner(NamedTuple):
 
 def owner(call: str) -> str:
     """A call of the present process."""
-    return str(Owner(_boot(), _namespace(), str(os.getpid()), _started(os.getpid()), call))
+    return str(Owner(*_process(os.getpid()), call))
+
+
+@cache
+def _process(pid: int) -> tuple[str, str, str, str]:
+    return _boot(), _namespace(), str(pid), _started(pid)
 
 
 def alive(text: str | None) -> bool:

@@ -16,17 +16,21 @@ import threading
 import time
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from torch import Tensor
 
 from nestbo.errors import StoreError, TrialError
 from nestbo.history import Told, Trial
-from nestbo.storage.opening import connect, explained, identity, in_memory, inspected, missing, writable
+from nestbo.storage.opening import BESIDE, connect, explained, identity, in_memory, inspected, logs, missing, writable
 from nestbo.storage.owners import NOBODY, alive, owner
 from nestbo.storage.rows import COLUMNS, UNREADABLE, Row, checked, checksum, pack, trial_of, version, write_told
 from nestbo.storage.schema import check, make, migrate, put_row, put_setting
 
 _CONTENT = "SELECT 1 FROM sqlite_master LIMIT 1"
+_MAGIC = b"SQLite format 3\0"  # at the beginning of every database
+_MANY, _LONG = 10, 1.0  # tells and seconds after which the log is written to the file, which takes as long as two tells
+_STORES: WeakSet[Store] = WeakSet()  # those of this process
 Times = tuple[float | None, float | None]  # when a trial was asked and told, in seconds since 1970
 
 
@@ -42,9 +46,11 @@ class Store:
         self.path = None if path is None else Path(path)
         self.shape, self.read_only = shape, False
         self._place = None if self.path is None else self.path.absolute()  # whatever folder is current later
-        self._identity: tuple[int, int] | None = None
+        self._files: dict[Path, tuple[int, int]] = {}  # what was opened at these paths
+        self._checkpointed, self._unsaved = time.monotonic(), 0  # when, and how many transactions since
         with explained(self.path, "open"):
             self._adopt(self._begun())
+        _STORES.add(self)
 
     def _begun(self) -> sqlite3.Connection:
         """The first connection: to a sound file of this schema, to an empty one, or to memory."""
@@ -64,7 +70,7 @@ class Store:
             connection, self.read_only = in_memory(place), True
             if check(connection, self.path) == 1:
                 migrate(connection, self.path)
-        self._identity = identity(place)
+        self._files = {place: identity(place)}
         return connection
 
     def _adopt(self, connection: sqlite3.Connection) -> None:
@@ -74,7 +80,7 @@ class Store:
     def _lock(self) -> threading.RLock:
         """Whoever has it may use the connection. One that came through a fork has lost its locks, and stays unused."""
         if self._place is not None and not self.read_only and self._process != os.getpid():
-            self._inherited = self._connection
+            self._inherited, self._files = self._connection, {self._place: self._files[self._place]}
             with explained(self.path, "open"):
                 self._adopt(connect(self._place))
         return self._own_lock
@@ -83,6 +89,7 @@ class Store:
         """Let go of the file."""
         if self._process == os.getpid():
             with self._lock:  # another thread may be writing
+                self._checkpoint()
                 self._connection.close()
 
     def copy(self) -> Store:
@@ -106,6 +113,34 @@ class Store:
         _undo(self._connection)
         self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         self._connection.execute("BEGIN IMMEDIATE")
+        self._check_files()
+
+    def _check_files(self) -> None:
+        """Refuse to write where nobody will find it: the file, or its log, is no longer at its path."""
+        if self._place is not None and len(self._files) == 1:
+            log = logs(self._place)[0]
+            with contextlib.suppress(FileNotFoundError):
+                self._files[log] = identity(log)  # the log is there as soon as there is a transaction
+        for path, opened in self._files.items():
+            if not _is(path, opened):
+                raise StoreError(
+                    f"{path} is no longer the file that this study opened: it was removed, renamed or replaced, and "
+                    "nothing was recorded. Put it back, or load the study from where it is now."
+                )
+
+    def _checkpoint(self) -> None:
+        """Have what is in the log written to the file itself, as far as other processes allow it now."""
+        self._checkpointed, self._unsaved = time.monotonic(), 0
+        if self._place is not None and not self.read_only:
+            with contextlib.suppress(sqlite3.Error):  # it stays in the log
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def _save(self) -> None:
+        """After a value was told: have it written to the file itself, if that was not done for a while."""
+        self._unsaved += 1
+        if self._unsaved >= _MANY or time.monotonic() - self._checkpointed >= _LONG:
+            with self._lock:
+                self._checkpoint()
 
     def create(self, settings: dict[str, Any]) -> None:
         """Write the settings of a new study, unless another process just did."""
@@ -210,6 +245,7 @@ class Store:
                 raise TrialError(f"Trial {trial.index} was told already. Use add(x, value) for another observation.")
             done = row._replace(status=trial.status, told=write_told(trial.told), told_at=time.time())
             self._write(connection, [done])
+        self._save()
 
     def add(self, x: Tensor, told: Told) -> int:
         """Record an observation made elsewhere; its index."""
@@ -219,15 +255,15 @@ class Store:
             number = self._following(connection)
             row = Row(number, "told", pack(x), write_told(told), asked_at=now, told_at=now)
             self._write(connection, [row])
+        self._save()
         return number
 
     def trials(self, since: int = -1) -> tuple[list[Trial], dict[int, Times], int]:
         """What was written after a revision: trials that have a point, times of all, and the revision they are of."""
         with explained(self.path, "read"), self._lock:
             _undo(self._connection)
-            rows = self._rows(
-                self._connection, "WHERE revision > ?" if since >= 0 else "NOT INDEXED WHERE revision > ?", since
-            )
+            how = "INDEXED BY revisions" if since >= 0 else "NOT INDEXED"
+            rows = self._rows(self._connection, f"{how} WHERE revision > ?", since)
         trials = [self._trial(row) for row in rows if row.x is not None]
         times = {row.number: (row.asked_at, row.told_at) for row in rows}
         return trials, times, max((row.revision for row in rows), default=since)
@@ -277,6 +313,28 @@ def _undo(connection: sqlite3.Connection) -> None:
     """Roll back what was neither committed nor undone, however that came about: nobody was told that it was done."""
     if connection.in_transaction:
         connection.rollback()
+
+
+def is_store(path: Path) -> bool:
+    """Whether a file is a study or another database, or one that SQLite keeps beside it."""
+    belongs = [path.with_name(path.name.removesuffix(end)) for end in BESIDE if path.name.endswith(end)]
+    if any(other.exists() for other in belongs) or any(log.exists() for log in logs(path)):
+        return True
+    if not path.is_file():
+        return False
+    # A file that this process has open must not be opened and closed again: that gives up the locks on it.
+    if any(identity(path) in store._files.values() for store in list(_STORES)):
+        return True
+    with path.open("rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
+
+
+def _is(path: Path, opened: tuple[int, int]) -> bool:
+    """Whether a path still leads to what was opened there."""
+    try:
+        return identity(path) == opened
+    except OSError:
+        return False
 
 
 def _keep_log(connection: sqlite3.Connection) -> None:
