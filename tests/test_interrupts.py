@@ -5,6 +5,7 @@ import dis
 import functools
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -192,20 +193,43 @@ def test_control_c_from_a_clock_strands_nothing(options, straight, tmp_path, req
     childless()
 
 
-@pytest.mark.parametrize("k", range(1, 1200, 61))
-def test_control_c_at_any_instant_of_ask_and_tell(k, straight, tmp_path):
+def test_control_c_at_any_instant_of_ask_and_tell(straight, tmp_path, request):
     """Whoever was interrupted looks at the study: a trial is pending, or told, or was never asked."""
-    path = tmp_path / "s.db"
-    with fresh(path) as study:
+    for k in range(1, 1200, 3 if request.config.getoption("--full") else 97):
+        path = tmp_path / f"{k}.db"
+        with fresh(path) as study:
+            with interrupted(k):
+                study.tell(study.ask(), 1.0)
+            free(study, path)
+            for trial in study.pending:
+                study.tell(trial, 1.0)
+            while len(study.history) < 4:
+                study.tell(study.ask(), 1.0)
+            assert [(trial.index, trial.value) for trial in study.history] == [(k, 1.0) for k in range(4)]
+            assert torch.equal(study.history.points, straight)
+
+
+def test_control_c_at_any_instant_of_the_beginning(straight, tmp_path, request):
+    """Whoever was interrupted begins the study again: the file is not half made. Full run: every third instant."""
+    for k in range(1, 3000, 3 if request.config.getoption("--full") else 200):
+        path = tmp_path / f"{k}.db"
         with interrupted(k):
-            study.tell(study.ask(), 1.0)
-        free(study, path)
-        for trial in study.pending:
-            study.tell(trial, 1.0)
-        while len(study.history) < 4:
-            study.tell(study.ask(), 1.0)
-        assert [(trial.index, trial.value) for trial in study.history] == [(k, 1.0) for k in range(4)]
-        assert torch.equal(study.history.points, straight)
+            fresh(path)
+        with fresh(path) as study:
+            free(study, path)
+            goes_on(study, 4, straight)
+
+
+def test_control_c_at_any_instant_of_opening_an_older_file(tmp_path, request):
+    """Whoever was interrupted opens the file again: it is as it was, or as it is now. Full run: every third instant."""
+    for k in range(1, 5000, 3 if request.config.getoption("--full") else 300):
+        path = shutil.copy(Path(__file__).parent / "golden" / "schema1-hdgabo.db", tmp_path / f"{k}.db")
+        with interrupted(k):
+            nb.Study.load(path)
+        with nb.Study.load(path) as study:
+            free(study, path)
+            study.add(study.history[0].x, 0.5)
+            assert study.history[-1].value == 0.5
 
 
 IMPORTS = """
