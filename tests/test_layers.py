@@ -39,7 +39,7 @@ GEOMETRY = {"errors", "specification", "linalg", "manifolds"}
 ONLY = {
     "kernels": GEOMETRY,
     "history": GEOMETRY | {"memory"},
-    "storage": GEOMETRY | {"history", "memory", "calls"},
+    "storage": GEOMETRY | {"history", "memory", "calls", "interrupts"},
     "problems": GEOMETRY | {"nested", "optimise"},
     "plots": GEOMETRY | {"history", "memory", "storage"},
 }

@@ -23,8 +23,8 @@ Executor = futures.Executor
 Future = futures.Future[Outcome]
 
 _LOSSES = 3  # a trial whose worker died so many times has failed; the last time it ran alone
-_FIRST_WORD = 10.0  # seconds without an answer after which a run says that nobody is there to give one
-_NEXT_WORD = 60.0  # seconds until it says so again
+_SILENCE = 10.0  # seconds without an answer after which a run looks whether anybody is there to give one
+_WORD = 60.0  # seconds until it says again that nobody is
 _BREAKING = 1.0  # seconds within which a broken executor has said so of all its evaluations
 _PATIENCE = 2.0  # seconds for which Ctrl-C waits for an executor: most take milliseconds, some wait for a free place
 
@@ -161,16 +161,15 @@ class Driver:
 
     def _wait(self, ended: queue.SimpleQueue[Future]) -> list[Future]:
         """All that have ended, as soon as there is one."""
-        word = _FIRST_WORD
+        silent_until = time.monotonic()
         while True:
-            try:
-                first = ended.get(timeout=word)
+            with contextlib.suppress(queue.Empty):
+                first = ended.get(timeout=_SILENCE)
                 return [first, *(ended.get() for _ in range(ended.qsize()))]
-            except queue.Empty:
-                word = _NEXT_WORD
-            trouble = self.pool.trouble()
-            if trouble is not None:
+            now, trouble = time.monotonic(), self.pool.trouble()
+            if trouble is not None and now >= silent_until:
                 self.desk.wait(trouble)
+                silent_until = now + _WORD
 
     def _quiet(self) -> bool:
         """Whether a trial that may kill its worker waits until it is alone, or is."""

@@ -459,7 +459,7 @@ class Study:
         A trial left behind by a run that was killed or interrupted is evaluated first. ``f`` gets one point, as a
         tensor or, with ``numpy``, as an array, and returns a number or an ``Observation``; what it raises is recorded
         as a failure unless ``on_error="raise"``. Ctrl-C ends the run and keeps everything told; the interrupted trials
-        stay pending.
+        stay pending, and the next run evaluates them first.
 
         ``executor`` evaluates on up to ``workers`` at a time, each getting a new point as soon as it is free: one of
         ``concurrent.futures`` or a class of it, which is then made anew when a worker's death breaks it. A trial whose
