@@ -65,7 +65,7 @@ def test_texts_are_short():
     assert repr(SPD(10, eigenvalues=(1e-3, 5))) == "SPD(10, eigenvalues=(0.001, 5.0))"
 
 
-sizes = st.integers(1, 2**40)
+sizes = st.integers(1, 2**29)
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -216,8 +216,11 @@ def test_what_is_not_a_space_is_refused(text):
 
 def test_huge_numbers_are_numbers_and_take_no_time():
     start = time.perf_counter()
-    assert space("sphere:99999999999999999999").dim == 99999999999999999999
-    assert space("spd:99999999999999999999").dim > 10**38
+    assert space("sphere:2147483647").dim == 2147483647
+    assert space("spd:2147483647").dim > 10**18
+    for text in ("sphere:99999999999999999999", "spd:" + "9" * 250, "sphere:" + "9" * 10_000):
+        with pytest.raises(SpecificationError):
+            space(text)
     assert space("spd:3:eigenvalues=1e-300,1e300").eigenvalues == (1e-300, 1e300)
     assert time.perf_counter() - start < 1
 
