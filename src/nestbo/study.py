@@ -36,7 +36,7 @@ from nestbo.manifolds import Manifold, space
 from nestbo.manifolds.base import check_size, is_whole
 from nestbo.parallel import Desk, Driver, Executor, Pool
 from nestbo.progress import Reporter, reporter
-from nestbo.storage import Store, Times, version
+from nestbo.storage import Store, Times, missing, version
 from nestbo.strategies import GaBO, Runs, Standing, Strategy, default_strategy, strategy
 from nestbo.surrogate import Model
 
@@ -186,6 +186,14 @@ class Study:
         if self._kept is None:
             made._store = self._store.copy()
         return made
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the study as it is now to another file, a new one, also while others go on with this one."""
+        _check_path(path, needed=True)
+        if os.path.lexists(path) or not missing(Path(path).absolute()):
+            raise ArgumentError(f"Wanted a new file to copy to, got {path}, which exists. Choose another path.")
+        self._check_open()
+        self._store.save(Path(path))
 
     def close(self) -> None:
         """Let go of the file. The study can be read as it is now, and be loaded again to go on with it."""
