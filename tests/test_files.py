@@ -360,7 +360,7 @@ class TestBeginnings:
             with fresh(path) as study:
                 study.run(bowl, 1, progress=False)
             assert len(told(path)) == 1
-        assert len(kinds) > 1
+        assert len(kinds) > 1 or not request.config.getoption("--full")
 
     def duration(self, path):
         began = time.monotonic()
