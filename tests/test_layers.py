@@ -15,7 +15,7 @@ SOURCE = Path(nestbo.__file__).parent
 # place here.
 LAYERS = (
     ("errors", "calls", "interrupts"),
-    ("specification", "linalg", "apart"),
+    ("specification", "linalg", "apart", "files"),
     ("manifolds",),
     ("memory",),
     ("optimise", "history", "outputs"),

@@ -9,7 +9,7 @@ import typer
 from nestbo.cli.app import Store, app, opened, put, say
 from nestbo.cli.beginning import Allowed, Method, Noise, Seed, Space, Way, begun, under
 from nestbo.cli.records import brief, entries, number, parsed
-from nestbo.errors import ArgumentError, TrialError
+from nestbo.errors import ArgumentError, TrialError, shown
 from nestbo.evaluation import numbers
 from nestbo.history import Observation, Trial
 from nestbo.study import Study
@@ -134,7 +134,7 @@ def _variance(text: str | None) -> float | None:
 def _observation(value: Any, constraints: Any, noise: Any) -> Observation:
     """What was observed, checked before anything is told."""
     if noise is not None and (isinstance(noise, bool) or not isinstance(noise, int | float) or not noise > 0):
-        raise ArgumentError(f"Wanted the variance of the noise, a positive number, got {noise!r}.")
+        raise ArgumentError(f"Wanted the variance of the noise, a positive number, got {shown(noise)}.")
     return Observation(value, None if constraints is None else numbers(constraints), noise)
 
 
@@ -156,7 +156,9 @@ def _checked(entry: dict[str, Any]) -> tuple[int, Observation | None, str | None
     index, value, failed = (entry.get(name) for name in ("index", "value", "failed"))
     numeric = isinstance(value, int | float) and not isinstance(value, bool)
     if type(index) is not int or numeric == isinstance(failed, str) or not (numeric or value is None):
-        raise ArgumentError(f'Wanted {{"index": 0, "value": 1.5}} or {{"index": 0, "failed": "why"}}, got {entry!r}.')
+        raise ArgumentError(
+            f'Wanted {{"index": 0, "value": 1.5}} or {{"index": 0, "failed": "why"}}, got {shown(entry)}.'
+        )
     return index, _found(entry) if numeric else None, failed
 
 

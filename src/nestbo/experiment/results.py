@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nestbo.errors import ArgumentError
+from nestbo.experiment import arrays
 from nestbo.experiment.suites import Suite, Task
-from nestbo.experiment.trials import INITIAL, read_memories, save, write
+from nestbo.experiment.trials import INITIAL, read_memories
 from nestbo.files import written
 
 Array = NDArray[Any]
+_SAID = ("problem", "space", "latent_dim", "method", "seeds", "device", "optimum")
 _ENOUGH = 10  # trials: shorter ones than the tenth longest are left out
 
 
@@ -35,13 +36,26 @@ class Record:
     arms: Array
     seconds: Array
 
+    def __post_init__(self) -> None:
+        """Refuse what is no record: a file may come from anywhere."""
+        missing = [key for key in _SAID if key not in self.about]
+        trials = (len(self.about.get("seeds", ())), len(self.seconds))
+        if missing or self.regret.shape != trials or self.arms.shape != trials:
+            raise ValueError("no record")
+
     @classmethod
-    def read(cls, file: Any) -> Record:
-        """From a path or an open file, packed or not."""
-        with np.load(file, allow_pickle=False) as data:
-            about = json.loads(str(data["about"]))
+    def read(cls, path: Path) -> Record:
+        """From a file, packed or not."""
+        with path.open("rb") as file:
+            return cls.load(file, path)
+
+    @classmethod
+    def load(cls, file: Any, name: object) -> Record:
+        """From an open file, which has a name."""
+        with arrays.loaded(file, name) as data:
+            about = arrays.about(data)
             if "seconds" not in data.files:
-                raise ArgumentError(f"{file} holds no trials that this version of nestbo ran. Run them again.")
+                raise ArgumentError(f"{name} holds no trials that this version of nestbo ran. Run them again.")
             if "regret" in data.files:
                 return cls(about, data["regret"].astype(float), data["arms"], data["seconds"])
             arms = np.array([[memory.arm or "" for memory in trial] for trial in read_memories(data)])
@@ -65,7 +79,7 @@ class Record:
 
     def write(self, path: Path) -> None:
         """Packed, into a file."""
-        write(path, self.about, self.packed)
+        arrays.write(path, self.about, self.packed)
 
 
 def records(place: Path) -> Iterator[tuple[str, Record]]:
@@ -76,11 +90,15 @@ def records(place: Path) -> Iterator[tuple[str, Record]]:
         for path in sorted(place.glob("*.zip")):
             yield from records(path)
     elif zipfile.is_zipfile(place) and place.suffix == ".zip":
-        with zipfile.ZipFile(place) as archive:
-            for name in sorted(name for name in archive.namelist() if name.endswith(".npz")):
-                yield Path(name).name, Record.read(io.BytesIO(archive.read(name)))
+        yield from _archived(place)
     else:
         raise ArgumentError(f"Results are a folder of npz files, or a zip file that pack wrote, got {place}.")
+
+
+def _archived(place: Path) -> list[tuple[str, Record]]:
+    with arrays.readable(place), zipfile.ZipFile(place) as archive:
+        names = sorted(name for name in archive.namelist() if name.endswith(".npz"))
+        return [(Path(name).name, Record.load(io.BytesIO(archive.read(name)), f"{name} in {place}")) for name in names]
 
 
 def pack(place: Path, out: Path) -> int:
@@ -92,7 +110,7 @@ def pack(place: Path, out: Path) -> int:
     with written(out) as file, zipfile.ZipFile(file, "w") as archive:
         for name, record in found:
             with archive.open(name, "w") as member:
-                save(member, record.about, record.packed)
+                arrays.save(member, record.about, record.packed)
     return len(found)
 
 

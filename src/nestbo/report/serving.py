@@ -57,7 +57,7 @@ class Watch:
     """
 
     def __init__(self, state: Callable[[], str], draw: Callable[[str], str], *, port: int = 0) -> None:
-        check_size("The port", port, least=0)
+        port = check_size("The port", port, least=0)
         if port > 65535:
             raise ArgumentError(f"Wanted a port from 0 to 65535, got {port}. Port 0 takes any free one.")
         live = Live(state, draw)
