@@ -26,7 +26,7 @@ from nestbo.text import cell, dumps, printable
 CLEAR = "\x1b[2J\x1b]0;owned\x07"  # clears the screen, and renames the window
 TURN = "\u202e"  # from here on to the left
 EVIL = f"=cmd|' /C calc'!A0 {CLEAR}\x9b31m\x7f{TURN}\ud800\r\nbest   -999 (trial 7)<script>alert(1)</script>"
-PLAIN = {"FORCE_COLOR": None, "GITHUB_ACTIONS": None, "PY_COLORS": None, "COLUMNS": "100"}
+PLAIN = {"FORCE_COLOR": None, "GITHUB_ACTIONS": None, "PY_COLORS": None, "COLUMNS": "300"}
 
 anything = st.text(st.characters(codec=None, categories=None, exclude_categories=()))
 values = st.none() | st.booleans() | st.floats() | anything
