@@ -14,8 +14,8 @@ SOURCE = Path(nestbo.__file__).parent
 # From the ground up: a module imports from the layers below its own, and from inside itself. A new module finds its
 # place here.
 LAYERS = (
-    ("errors", "calls", "interrupts"),
-    ("specification", "linalg", "apart", "files"),
+    ("errors", "calls", "interrupts", "text"),
+    ("specification", "linalg", "apart"),
     ("manifolds",),
     ("memory",),
     ("optimise", "history", "outputs"),

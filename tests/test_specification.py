@@ -65,7 +65,6 @@ def test_texts_are_short():
 
 
 sizes = st.integers(1, 2**29)
-finite = st.floats(allow_nan=False, allow_infinity=False)
 wide = st.floats(-4e29, 4e29)
 
 

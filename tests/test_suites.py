@@ -1,6 +1,7 @@
 """Suites: what they compare, how they run and go on, and the files that come out."""
 
 import io
+import json
 import signal
 import subprocess
 import sys
@@ -261,8 +262,11 @@ def damaged(kind, sound):
     elif kind == "nothing said":
         np.savez(made, about="{}", seconds=np.zeros(3), regret=np.zeros((1, 3)), arms=np.zeros((1, 3)))
     else:
-        data = np.load(io.BytesIO(sound))
-        np.savez(made, **{name: data[name] for name in data.files if name != "regret"}, regret=np.zeros((1, 99)))
+        data = dict(np.load(io.BytesIO(sound)))
+        about = json.loads(str(data["about"]))
+        about |= {"another space": {"space": "sphere:../../x"}, "another label": {"label": 3}}.get(kind, {})
+        other = {"regret": np.zeros((1, 99))} if kind == "other shapes" else {}
+        np.savez(made, **data | {"about": json.dumps(about)} | other)
     return made.getvalue()
 
 
@@ -278,7 +282,7 @@ class TestFilesFromAnywhere:
         with zipfile.ZipFile(tmp_path / "sound.zip") as archive:
             return archive.read(archive.namelist()[0])
 
-    @pytest.mark.parametrize("kind", [*KINDS, "nothing said", "other shapes"])
+    @pytest.mark.parametrize("kind", [*KINDS, "nothing said", "other shapes", "another space", "another label"])
     def test_garbage(self, kind, sound, tmp_path, capsys):
         folder = tmp_path / "folder"
         folder.mkdir()

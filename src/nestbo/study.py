@@ -39,6 +39,7 @@ from nestbo.progress import Reporter, reporter
 from nestbo.storage import Store, Times, missing, version
 from nestbo.strategies import GaBO, Runs, Standing, Strategy, default_strategy, strategy
 from nestbo.surrogate import Model
+from nestbo.text import printable
 
 Objective = Callable[[Any], Any]
 T = TypeVar("T")
@@ -389,7 +390,7 @@ class Study:
             logging.getLogger("nestbo").warning(
                 "%s was last written by %s; nestbo %s goes on with it, and may suggest other points.",
                 self._store.path,
-                "an earlier nestbo" if last is None else f"nestbo {last}",
+                "an earlier nestbo" if last is None else f"nestbo {printable(str(last), keep='')}",
                 version(),
             )
 

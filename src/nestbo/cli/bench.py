@@ -13,6 +13,7 @@ from nestbo.errors import ArgumentError, TrialError, shown
 from nestbo.evaluation import numbers
 from nestbo.history import Observation, Trial
 from nestbo.study import Study
+from nestbo.text import printable
 
 Numbers = Annotated[
     str | None,
@@ -181,6 +182,6 @@ def _check_open(study: Study, indices: list[int]) -> None:
 
 
 def _say_told(study: Study, trial: Trial) -> None:
-    outcome = repr(trial.value) if trial.status == "told" else f"failed, {trial.told.failed}"
+    outcome = repr(trial.value) if trial.status == "told" else f"failed, {printable(str(trial.told.failed), keep='')}"
     best = study.best
     say(f"Trial {trial.index}: {outcome}." + (f" Best: {best.value!r} (trial {best.index})." if best else ""))

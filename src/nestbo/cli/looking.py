@@ -17,6 +17,7 @@ from nestbo.manifolds import MANIFOLDS
 from nestbo.problems import PROBLEMS
 from nestbo.specification import check_known
 from nestbo.strategies import STRATEGIES
+from nestbo.text import printable
 
 TOPICS: dict[str, Mapping[str, Any]] = {
     "manifolds": MANIFOLDS,
@@ -44,7 +45,7 @@ def show(store: Store, json: Json = False) -> None:
             return
         console = Console(highlight=False)
         for name, text in _in_words(facts).items():
-            console.print(f"{name:10}{text}", markup=False)
+            console.print(printable(f"{name:10}{text}", keep=""), markup=False)
         history = study.history
         if len(history):
             console.print(table(history))

@@ -16,6 +16,7 @@ from torch import Tensor
 from nestbo.errors import ArgumentError
 from nestbo.history import History, Trial
 from nestbo.study import Study
+from nestbo.text import cell, dumps, printable
 
 Times = Mapping[int, tuple[float | None, float | None]]
 
@@ -90,7 +91,7 @@ def write_csv(study: Study, file: TextIO) -> None:
     names = [*(f"x{name}" for name in columns), *(f"constraint{k}" for k in range(len(told)))]
     writer.writerow(["index", "status", "value", "failed", "asked_at", "told_at", *names])
     for trial, row in zip(study.history, records(study), strict=False):
-        failed = trial.told.failed
+        failed = None if trial.told.failed is None else cell(trial.told.failed)
         start = [trial.index, trial.status, trial.value, failed, row["asked_at"], row["told_at"]]
         writer.writerow([*start, *trial.x.flatten().tolist(), *(trial.constraints or [None] * len(told))])
 
@@ -98,7 +99,7 @@ def write_csv(study: Study, file: TextIO) -> None:
 def write_jsonl(study: Study, file: TextIO) -> None:
     """One JSON object on a line for each trial."""
     for row in records(study):
-        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        file.write(dumps(row) + "\n")
 
 
 FORMATS = {"csv": write_csv, "jsonl": write_jsonl}
@@ -129,7 +130,7 @@ def table(history: History) -> Any:
     first = [best] if best is not None and all(trial.index != best.index for trial in shown) else []
     for trial in (*first, *shown):
         value = "" if trial.value is None else f"{trial.value:.6g}"
-        last = Text(str(trial.told.failed) if trial.status == "failed" else short(trial.x))
+        last = Text(printable(str(trial.told.failed)) if trial.status == "failed" else short(trial.x))
         status = trial.status if trial.feasible else f"{trial.status}, infeasible"
         style = "bold green" if best is not None and trial.index == best.index else None
         result.add_row(str(trial.index), status, value, last, style=style)

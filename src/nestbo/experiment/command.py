@@ -17,6 +17,7 @@ from nestbo.experiment.suites import SUITES, suite
 from nestbo.experiment.tables import report, tables
 from nestbo.experiment.trials import Trials, run
 from nestbo.manifolds.base import check_size
+from nestbo.text import printable
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _PLACES = "folders of results, or archives that pack wrote"
@@ -75,7 +76,7 @@ def _run(given: argparse.Namespace) -> int:
     options: dict[str, Any] = {"jobs": given.jobs, "threads": given.threads, "limit": given.limit}
     wrong = run_cells(cells, given.budget or chosen.budget, given.out, device=given.device, **options)
     for line in wrong:
-        sys.stderr.write(line + "\n")
+        sys.stderr.write(printable(line) + "\n")
     return int(bool(wrong))
 
 
@@ -179,4 +180,4 @@ def _whole(text: str, least: int) -> int:
 
 
 def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
+    sys.stdout.write(printable(line) + "\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ from nestbo.experiment import arrays
 from nestbo.experiment.suites import Suite, Task
 from nestbo.experiment.trials import INITIAL, read_memories
 from nestbo.files import written
+from nestbo.manifolds.base import is_whole
 
 Array = NDArray[Any]
-_SAID = ("problem", "space", "latent_dim", "method", "seeds", "device", "optimum")
+_SPACE = re.compile(r"(sphere|spd):[0-9]+(:[-+\w=.,]+)*")  # a part of it becomes the name of a picture
 _ENOUGH = 10  # trials: shorter ones than the tenth longest are left out
 
 
@@ -38,10 +40,10 @@ class Record:
 
     def __post_init__(self) -> None:
         """Refuse what is no record: a file may come from anywhere."""
-        missing = [key for key in _SAID if key not in self.about]
-        trials = (len(self.about.get("seeds", ())), len(self.seconds))
-        if missing or self.regret.shape != trials or self.arms.shape != trials:
-            raise ValueError("no record")
+        _check(**self.about)
+        trials = (len(self.about["seeds"]), len(self.seconds))
+        if self.regret.shape != trials or self.arms.shape != trials:
+            raise ValueError(f"{trials} trials and evaluations, but arrays {self.regret.shape} and {self.arms.shape}")
 
     @classmethod
     def read(cls, path: Path) -> Record:
@@ -80,6 +82,16 @@ class Record:
     def write(self, path: Path) -> None:
         """Packed, into a file."""
         arrays.write(path, self.about, self.packed)
+
+
+def _check(*, problem: Any, space: Any, latent_dim: Any, method: Any, seeds: Any, device: Any, **more: Any) -> None:
+    """Refuse what a file says of its trials, if it is of another kind than what nestbo says there."""
+    texts = (problem, space, method, device, more.get("label", ""))
+    whole = (0 if latent_dim is None else latent_dim, *seeds)
+    if not all(isinstance(text, str) for text in texts) or not all(map(is_whole, whole)):
+        raise ValueError("a text or a whole number is none")
+    if not _SPACE.fullmatch(space):
+        raise ValueError("trials are on a sphere or on matrices")
 
 
 def records(place: Path) -> Iterator[tuple[str, Record]]:
