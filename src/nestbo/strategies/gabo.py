@@ -23,7 +23,7 @@ from nestbo.manifolds import Manifold
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
 from nestbo.outputs import OUTPUTS, Either
-from nestbo.search import Runs, constraint_models, farthest, rule_fits, rule_name, same, search, unrepeated
+from nestbo.search import Runs, constraint_models, farthest, rule_fits, rule_name, same, search, seen, unrepeated
 from nestbo.search.runs import latest, refits, together
 from nestbo.strategies.arms import ARMS, Arm, Full, Kind, arms_on, check_latent_dim
 from nestbo.strategies.base import Standing, Strategy, check_choice
@@ -52,7 +52,10 @@ class Fitted:
         if not runs.noisy or self.surrogate is None:
             return runs
         mean, _ = self.surrogate.gp.moments(self.surrogate.latent_points)
-        return replace(runs, posterior=mean)
+        if runs.whole is None:
+            return replace(runs, posterior=mean)
+        all_means, _ = self.surrogate.gp.moments_in_parts(self.surrogate.mapping.project(runs.whole.x))
+        return replace(runs, posterior=mean, whole=replace(runs.whole, posterior=all_means))
 
     def remembered(self, arm: Arm, memory: Memory, run: int, noisy: bool) -> Memory:
         """A memory of one run with who suggested, and with the fits behind it."""
@@ -113,7 +116,7 @@ class Bayesian(Strategy):
         arms = self.choose(self.arms_on(space), runs)
         x, memories = torch.empty_like(runs.x[:, 0]), [Memory() for _ in arms]
         for which in _alike(arms, runs):
-            x[which], found = self._suggest(space, arms[which[0]], runs.take(which))
+            x[which], found = self._suggest(space, arms[which[0]], seen(space, runs.take(which)))
             for run, memory in zip(which, found, strict=True):
                 memories[run] = memory
         return x, memories
@@ -164,10 +167,10 @@ class Bayesian(Strategy):
         """Whether the values of each run are steep, decided anew when their number has doubled; None if not asked."""
         if self.outputs != "auto" or runs.noise is not None:
             return None
-        asked = runs.asked or [[] for _ in runs.rngs]
-        pairs = zip(runs.memories, asked, strict=True)
+        record, asked = runs.record, runs.asked or [[] for _ in runs.rngs]
+        pairs = zip(record.memories, asked, strict=True)
         found = [latest([*told, *more], lambda memory: memory.steep) for told, more in pairs]
-        known, n = [steep for steep in found if steep is not None], runs.y.shape[1]
+        known, n = [steep for steep in found if steep is not None], record.y.shape[1]
         if len(known) == len(found) and n < 2 * max(at for _, at in known):
             return known
         decided = steepness(Description(kernel(self.kernel, space), priors=self.priors), runs.data)
@@ -179,7 +182,7 @@ class Bayesian(Strategy):
         arms = {arm.name: arm for arm in self.arms_on(space)}
         leading = sorted(self.standings(space, runs), key=lambda standing: -standing.score)
         kinds = dict.fromkeys(arms[standing.arm].kind for standing in leading)
-        fitted = {kind.name: self._fitted(space, kind, runs) for kind in kinds}
+        fitted = {kind.name: self._fitted(space, kind, seen(space, runs)) for kind in kinds}
         models = {name: found.surrogate for name, found in fitted.items() if found.surrogate is not None}
         rules = next(iter(fitted.values())).rules
         return models | {rule_name(k): rule for k, rule in enumerate(rules)}
