@@ -212,7 +212,13 @@ class TestCopies:
     def test_a_study_that_was_killed_and_moved_is_not_begun_anew_over_its_log(self, tmp_path):
         path, away = tmp_path / "k.db", tmp_path / "away"
         fresh(path).close()
-        pid = forked(lambda: nb.Study.load(path).run(bowl, 12, progress=False) and signal.pause())
+
+        def work():
+            study = nb.Study.load(path)
+            study.run(bowl, 12, progress=False)
+            signal.pause()
+
+        pid = forked(work)
         end = time.monotonic() + 30
         while len(told(path)) < 12:
             assert time.monotonic() < end

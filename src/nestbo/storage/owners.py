@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -21,26 +22,30 @@ class Owner(NamedTuple):
     started: str
     call: str
 
-    def __str__(self) -> str:
-        return "/".join(self)
-
 
 def owner(call: str) -> str:
     """A call of the present process."""
-    return str(Owner(*_process(os.getpid()), call))
+    return f"{process()}/{call}"
+
+
+def process() -> str:
+    """The present process."""
+    return _named(os.getpid())
 
 
 @cache
-def _process(pid: int) -> tuple[str, str, str, str]:
-    return _boot(), _namespace(), str(pid), _started(pid)
+def _named(pid: int) -> str:
+    return "/".join((_boot(), _namespace(), str(pid), _started(pid)))
 
 
-def alive(text: str | None) -> bool:
-    """Whether an owner is still at work; one that cannot be judged from here is.
+def alive(text: str | None, present: Callable[[str], bool]) -> bool:
+    """Whether an owner is still at work; a call of another process is as long as that process runs.
 
-    A call of another process is at work as long as that process runs. Process numbers are comparable within one boot
-    and one namespace. Owners in files of schema 1 have neither, and are taken for processes of this namespace, as they
-    were then.
+    ============================== ==========================================================================
+    of this boot and namespace     its number and start are those of a process
+    of another one                 ``present`` says that the process has the file of the study open
+    of a file of schema 1          the same as the first: boot and namespace are not known
+    ============================== ==========================================================================
     """
     if text is None or text == NOBODY:
         return False
@@ -52,7 +57,7 @@ def alive(text: str | None) -> bool:
         return False
     found = Owner(*parts)
     if (found.boot, found.namespace) != (_boot(), _namespace()):
-        return True
+        return present("/".join(parts[:-1]))
     if found.number == str(os.getpid()):
         return calls.lasts(found.call)
     return _runs(found.number, found.started)

@@ -62,9 +62,16 @@ def checked(number: Any, *rest: Any) -> Row:
     row = Row(number, *values)
     if found != checksum(tuple(row)):
         raise ValueError("its checksum is another one")
+    check_kinds(row)
+    return row
+
+
+def check_kinds(row: Row) -> None:
+    """Refuse a row that nestbo cannot have written, whatever its checksum is."""
     if tuple(map(type, row)) not in _KINDS:
         raise ValueError(f"its columns are {', '.join(type(value).__name__ for value in row)}")
-    return row
+    if row.number < 0:
+        raise ValueError("its number is negative")
 
 
 _TEXT, _TIME = (str, NoneType), (float, NoneType)

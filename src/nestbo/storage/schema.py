@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
+from functools import cache
 from typing import Any
 
 from nestbo.errors import StoreError
 from nestbo.history import Told
-from nestbo.storage.rows import COLUMNS, UNREADABLE, Row, checksum, read_told, write_told
+from nestbo.storage.rows import COLUMNS, UNREADABLE, Row, check_kinds, checksum, read_told, write_told
 
 APPLICATION = 0x6E657374  # "nest", in the header of the file
 SCHEMA = 2
@@ -43,7 +45,7 @@ _FORMER_TRIALS = """CREATE TABLE trials (
     told REAL
 )"""
 _FORMER = [
-    {_FORMER_SETTINGS, _FORMER_TRIALS.format(declared)}
+    (_FORMER_SETTINGS, _FORMER_TRIALS.format(declared))
     for declared in (", -- a number without declared type: a REAL column would lose the sign of zero", " REAL,")
 ]
 _FORMER_FACTS = ("noise", "constraints", "failed", "lost", "violation")  # keys of notes that were told
@@ -74,9 +76,8 @@ def put_row(connection: sqlite3.Connection, row: Row) -> None:
 
 def check(connection: sqlite3.Connection, path: Any) -> int:
     """The schema of a store; 0 for an empty database. Refuse all that is not a store, or damaged, or a trap."""
-    connection.execute("PRAGMA trusted_schema = OFF")
     application, found = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _MARKS)
-    tables = connection.execute("SELECT sql FROM sqlite_master LIMIT 20").fetchall()
+    tables = connection.execute(_MASTER).fetchall()
     if not tables:
         return 0
     if application != APPLICATION:
@@ -85,13 +86,25 @@ def check(connection: sqlite3.Connection, path: Any) -> int:
         raise StoreError(
             f"The store {path} has schema version {found}, this nestbo reads {SCHEMA}. Use the nestbo that wrote it."
         )
-    texts = {text for (text,) in tables}
-    if texts != set(_TABLES) if found == SCHEMA else texts not in _FORMER:
+    if sorted(tables) not in _expected(found):
         raise StoreError(f"The store {path} has tables, views or triggers that nestbo did not make. Restore a copy.")
     return found
 
 
 _MARKS = ("application_id", "user_version")
+_MASTER = "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master LIMIT 20"
+
+
+@cache
+def _expected(schema: int) -> list[list[tuple[str, ...]]]:
+    """What SQLite says of the tables of a schema, and nothing else: views, triggers and the like can be traps."""
+    found = []
+    for statements in [_TABLES] if schema == SCHEMA else _FORMER:
+        with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+            for statement in statements:
+                connection.execute(statement)
+            found.append(sorted(connection.execute(_MASTER).fetchall()))
+    return found
 
 
 def check_integrity(connection: sqlite3.Connection, path: Any) -> None:
@@ -138,4 +151,6 @@ def _converted(
     facts: dict[str, Any] = {} if value is None else {"values": [value]}
     facts |= {name: notes.pop(name) for name in _FORMER_FACTS if name in notes}
     said = read_told(json.dumps(facts)) if facts else Told()
-    return Row(number, status, x, write_told(said), json.dumps(notes), owner, asked, told, None, number + 1)
+    row = Row(number, status, x, write_told(said), json.dumps(notes), owner, asked, told, None, number + 1)
+    check_kinds(row)
+    return row

@@ -10,21 +10,25 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import sqlite3
 import threading
 import time
 import uuid
+from functools import partial
 from pathlib import Path
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 from torch import Tensor
 
 from nestbo.errors import StoreError, TrialError
 from nestbo.history import Told, Trial
+from nestbo.storage.log import damage
 from nestbo.storage.opening import BESIDE, connect, explained, identity, in_memory, inspected, logs, missing, writable
-from nestbo.storage.owners import NOBODY, alive, owner
+from nestbo.storage.owners import NOBODY, alive, owner, process
+from nestbo.storage.presence import enter, leave, present
 from nestbo.storage.rows import COLUMNS, UNREADABLE, Row, checked, checksum, pack, trial_of, version, write_told
 from nestbo.storage.schema import check, make, migrate, put_row, put_setting
 
@@ -58,9 +62,10 @@ class Store:
         place = self._place
         if place is None:
             return connect(None)
+        _say_damage(place)
         if missing(place):
             connection = connect(place, "rwc")
-            connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # the file is there from now on
+            connection.execute(_CONTENT).fetchone()  # the file is there from now on
         elif writable(place):
             found, connection = inspected(place), connect(place)
             if found == 1:
@@ -76,6 +81,8 @@ class Store:
 
     def _adopt(self, connection: sqlite3.Connection) -> None:
         self._own_lock, self._process, self._connection = threading.RLock(), os.getpid(), connection
+        self._present = None if self._place is None or self.read_only else enter(self._place, process())
+        self._leave = finalize(self, leave, self._present)
 
     @property
     def _lock(self) -> threading.RLock:
@@ -92,6 +99,7 @@ class Store:
             with self._lock:  # another thread may be writing
                 self._checkpoint()
                 self._connection.close()
+                self._leave()
 
     def copy(self) -> Store:
         """The same as it is now, in memory."""
@@ -201,7 +209,7 @@ class Store:
         with explained(self.path, "write to"), self._lock, self._connection as connection:
             self._begin(durable=False)
             held = self._rows(connection, "WHERE status = 'reserved'")
-            numbers = [row.number for row in held if not alive(row.owner)][:count]
+            numbers = [row.number for row in held if not self._alive(row.owner)][:count]
             following = self._following(connection)
             numbers += range(following, following + count - len(numbers))
             self._write(connection, [Row(number, "reserved", owner=owner(call)) for number in numbers])
@@ -241,7 +249,7 @@ class Store:
         with explained(self.path, "write to"), self._lock, self._connection as connection:
             self._begin(durable=False)
             rows = self._rows(connection, "WHERE status = 'asked' AND owner NOTNULL")
-            orphan = next((row for row in rows if not alive(row.owner)), None)
+            orphan = next((row for row in rows if not self._alive(row.owner)), None)
             if orphan is None:
                 return None
             self._write(connection, [orphan._replace(owner=owner(call))])
@@ -292,6 +300,9 @@ class Store:
             return trial_of(row, self.shape)
         except UNREADABLE as error:
             raise self._damaged(row.number, error) from error
+
+    def _alive(self, who: str | None) -> bool:
+        return alive(who, partial(present, self._present))
 
     def _row(self, connection: sqlite3.Connection, number: int) -> Row | None:
         return next(iter(self._rows(connection, "WHERE number = ?", number)), None)
@@ -364,6 +375,17 @@ def _is(path: Path, opened: tuple[int, int]) -> bool:
         return identity(path) == opened
     except OSError:
         return False
+
+
+def _say_damage(place: Path) -> None:
+    """Say that the log of a study has lost its end, which SQLite drops in silence."""
+    found = damage(logs(place)[0])
+    if found is not None:
+        logging.getLogger("nestbo").warning(
+            "The log of %s is damaged: %s. What was told last may be lost; nestbo show says what is there.",
+            place,
+            found,
+        )
 
 
 def _keep_log(connection: sqlite3.Connection) -> None:
