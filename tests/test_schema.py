@@ -2,8 +2,11 @@
 
 import logging
 import os
+import random
 import shutil
+import signal
 import sqlite3
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from nestbo.history import Told
 from nestbo.memory import Memory
 from nestbo.storage.rows import read_told, write_told
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -221,6 +225,35 @@ class TestOlderFiles:
         with pytest.raises(nb.StoreError, match="damaged in trial 3"):
             nb.Study.load(old)
         assert (schema(old), old.read_bytes()) == (1, before)
+
+    def test_a_kill_in_the_middle_leaves_the_old_or_the_new_one(self, tmp_path, request):
+        """With so many trials that it takes a while. Full run: 100 kills."""
+        full = request.config.getoption("--full")
+        path, source, chance, schemas = tmp_path / "s.db", tmp_path / "large.db", random.Random(0), set()
+        shutil.copy(GOLDEN / "schema1-hdgabo.db", source)
+        with raw(source) as connection:
+            columns = "status, x, value, notes, owner, asked, told"
+            for _ in range(2000 if full else 300):
+                connection.execute(f"INSERT INTO trials ({columns}) SELECT {columns} FROM trials WHERE number = 3")
+        shutil.copy(source, path)
+        began = time.monotonic()
+        with nb.Study.load(path) as study:
+            wanted, longest = [trial.told for trial in study.history], time.monotonic() - began
+        for _ in range(100 if full else 3):
+            for end in ("-wal", "-shm", "-journal"):
+                Path(f"{path}{end}").unlink(missing_ok=True)
+            shutil.copy(source, path)
+            pid = os.fork()
+            if pid == 0:
+                nb.storage.Store(path)
+                os._exit(0)
+            time.sleep(chance.uniform(0, longest))
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            schemas.add(schema(path))
+            with nb.Study.load(path) as study:
+                assert [trial.told for trial in study.history] == wanted
+        assert schemas <= {1, 2}
 
     def test_two_processes_migrate_once(self, old):
         first, second = (sqlite3.connect(old, isolation_level=None) for _ in range(2))
