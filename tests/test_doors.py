@@ -1,6 +1,7 @@
 """Whatever a user hands in is taken or refused with a sentence: no error of another library comes out."""
 
 import concurrent.futures as futures
+import dataclasses
 import math
 import os
 from decimal import Decimal
@@ -15,6 +16,7 @@ import nestbo as nb
 from nestbo import plots
 from nestbo.errors import shown
 from nestbo.report import Watch
+from nestbo.strategies import STRATEGIES
 
 HUGE = 10**5000  # Python refuses to write it out
 ODD = {
@@ -129,6 +131,17 @@ DOORS = {
     "a port": lambda given: Watch(lambda: "", lambda state: "", port=given)._server.server_close(),
     "a kernel": lambda given: nb.kernels.kernel(given, nb.Sphere(2)),
 }
+
+# Every field of every method, one after the other.
+FIELDS = [(method.samples()[0], field.name) for method in STRATEGIES.values() for field in dataclasses.fields(method)]
+DOORS |= {
+    f"{name} of {type(method).__name__}": lambda given, method=method, name=name: begun_with(method, **{name: given})
+    for method, name in FIELDS
+}
+
+
+def begun_with(method, **changes):
+    return nb.Study(nb.Sphere(12), dataclasses.replace(method, **changes)).strategy.specification
 
 
 def said(call, given):

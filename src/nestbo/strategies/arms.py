@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nestbo.errors import ArgumentError
+from nestbo.errors import ArgumentError, shown
 from nestbo.manifolds import SPD, Manifold, Product, Sphere
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
@@ -296,5 +296,5 @@ def check_latent_dim(latent_dim: Any) -> None:
                 check_latent_dim(size)
         return
     if isinstance(latent_dim, str | tuple):
-        raise ArgumentError(f'latent_dim is a whole number, "auto", or a tuple for a product, got {latent_dim!r}.')
+        raise ArgumentError(f'latent_dim is a whole number, "auto", or a tuple for a product, got {shown(latent_dim)}.')
     check_size("latent_dim", latent_dim)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nestbo.constraints import Constraints
-from nestbo.errors import ArgumentError
+from nestbo.errors import ArgumentError, shown
 from nestbo.history import History
 from nestbo.manifolds import Manifold
 from nestbo.memory import Memory
@@ -94,4 +94,4 @@ class Strategy(Specified, ABC):
 def check_choice(name: str, value: Any, known: Collection[str]) -> None:
     """Refuse a name that is not known."""
     if not isinstance(value, str) or value not in known:
-        raise ArgumentError(f"{name} is one of {', '.join(known)}, got {value!r}.")
+        raise ArgumentError(f"{name} is one of {', '.join(known)}, got {shown(value)}.")

@@ -8,7 +8,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from nestbo.errors import ArgumentError
+from nestbo.errors import ArgumentError, shown
 from nestbo.manifolds import Box
 from nestbo.manifolds.base import check_size
 from nestbo.search.runs import Runs
@@ -31,7 +31,9 @@ class DropoutBO(InCoordinates):
         super().__post_init__()
         check_size("latent_dim", self.latent_dim)
         if isinstance(self.mix, bool) or not isinstance(self.mix, int | float) or not 0 <= self.mix <= 1:
-            raise ArgumentError(f"mix is a probability between 0 (copy the best) and 1 (random), got {self.mix!r}.")
+            raise ArgumentError(
+                f"mix is a probability between 0 (copy the best) and 1 (random), got {shown(self.mix)}."
+            )
 
     @classmethod
     def samples(cls) -> list[Self]:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from nestbo.acquisition import ACQUISITIONS, OPTIMISERS
-from nestbo.errors import ArgumentError
+from nestbo.errors import ArgumentError, shown
 from nestbo.kernels import KERNELS, ManifoldKernel, kernel
 from nestbo.manifolds import Manifold
 from nestbo.manifolds.base import check_size
@@ -95,7 +95,7 @@ class Bayesian(Strategy):
         for name, known in choices.items():
             check_choice(name, getattr(self, name), known)
         if not isinstance(self.priors, bool):
-            raise ArgumentError(f"priors is True or False, got {self.priors!r}.")
+            raise ArgumentError(f"priors is True or False, got {shown(self.priors)}.")
 
     @abstractmethod
     def arms_on(self, space: Manifold) -> tuple[Arm, ...]:
@@ -253,13 +253,13 @@ class HDGaBO(Bayesian):
         check_latent_dim(self.latent_dim)
         object.__setattr__(self, "choice", policy(self.choice))
         if not isinstance(self.arms, tuple) or not self.arms:
-            raise ArgumentError(f"arms is a tuple of names ({', '.join(ARMS)}), got {self.arms!r}.")
+            raise ArgumentError(f"arms is a tuple of names ({', '.join(ARMS)}), got {shown(self.arms)}.")
         for name in self.arms:
             check_choice("An arm", name, ARMS)
         if len(set(self.arms)) < len(self.arms):
-            raise ArgumentError(f"Each of arms is named once, got {self.arms!r}.")
+            raise ArgumentError(f"Each of arms is named once, got {shown(self.arms)}.")
         if not isinstance(self.exact, bool):
-            raise ArgumentError(f"exact is True or False, got {self.exact!r}.")
+            raise ArgumentError(f"exact is True or False, got {shown(self.exact)}.")
 
     @classmethod
     def paper(cls, latent_dim: Any) -> Self:

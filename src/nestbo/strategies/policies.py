@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from nestbo.errors import ArgumentError
+from nestbo.errors import ArgumentError, shown
 from nestbo.search.runs import Runs, successes
 from nestbo.specification import Specified
 from nestbo.strategies.arms import Arm, Embedded, Full
@@ -162,5 +162,5 @@ def policy(found: Policy | str) -> Policy:
         return found
     name = _SPELT.get(found, found) if isinstance(found, str) else None
     if name not in POLICIES:
-        raise ArgumentError(f"choice is one of balanced, success, in-turn, got {found!r}.")
+        raise ArgumentError(f"choice is one of balanced, success, in-turn, got {shown(found)}.")
     return POLICIES[name]()

@@ -8,7 +8,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from nestbo.errors import ArgumentError
+from nestbo.errors import ArgumentError, shown
 from nestbo.linalg import inverse_sqrtm, orthonormal
 from nestbo.manifolds import Box
 from nestbo.manifolds.base import check_size
@@ -37,7 +37,7 @@ class SIRBO(InCoordinates):
         super().__post_init__()
         check_size("latent_dim", self.latent_dim)
         if self.within not in DOMAINS:
-            raise ArgumentError(f"within is one of {', '.join(DOMAINS)}, got {self.within!r}.")
+            raise ArgumentError(f"within is one of {', '.join(DOMAINS)}, got {shown(self.within)}.")
 
     @classmethod
     def samples(cls) -> list[Self]:
