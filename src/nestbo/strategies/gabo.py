@@ -27,9 +27,11 @@ from nestbo.search import Runs, constraint_models, farthest, rule_fits, rule_nam
 from nestbo.search.runs import latest, refits, together
 from nestbo.strategies.arms import ARMS, Arm, Full, Kind, arms_on, check_latent_dim
 from nestbo.strategies.base import Standing, Strategy, check_choice
+from nestbo.strategies.learning import Learner
 from nestbo.strategies.policies import Balanced, Policy, Record, policy, standings
 from nestbo.surrogate import CRITERIA, Description, Effort, Surrogate, fit, steepness, worth_of_basis
 
+METRICS = ("isotropic", "auto")
 _CLIMBS = ("lbfgs", "trust-region")
 
 
@@ -79,6 +81,7 @@ class Bayesian(Strategy):
     criterion: str = "likelihood"
     priors: bool = True
     initial: int = 5
+    metric: str = "isotropic"
 
     def __post_init__(self) -> None:
         check_size("The number of initial points", self.initial)
@@ -88,6 +91,7 @@ class Bayesian(Strategy):
             "outputs": OUTPUTS,
             "optimiser": _CLIMBS,
             "criterion": CRITERIA,
+            "metric": METRICS,
         }
         for name, known in choices.items():
             check_choice(name, getattr(self, name), known)
@@ -110,6 +114,10 @@ class Bayesian(Strategy):
     def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[Memory]]:
         if not runs.begun(self.initial):
             return runs.random(space), [Memory() for _ in runs.rngs]
+        if self.metric == "auto":
+            latent_dim = getattr(self, "latent_dim", None)
+            learner = Learner(self.kernel, self.acquisition, self.optimiser, self.priors, latent_dim)
+            return learner.propose(space, runs)
         arms = self.choose(self.arms_on(space), runs)
         x, memories = torch.empty_like(runs.x[:, 0]), [Memory() for _ in arms]
         for which in _alike(arms, runs):
