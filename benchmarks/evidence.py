@@ -18,7 +18,7 @@ import nestbo as nb
 from nestbo.experiment.trials import Trials, run
 from nestbo.kernels import kernel
 from nestbo.nested import Nesting, smaller
-from nestbo.surrogate import fit_nested, fit_surrogate, worth_of_basis
+from nestbo.surrogate import Data, Description, fit, worth_of_basis
 
 SEEDS = tuple(range(6))
 COUNTS = (20, 40, 80, 150)
@@ -32,9 +32,10 @@ CASES = [
 def gains(x: torch.Tensor, y: torch.Tensor, nesting: Nesting) -> torch.Tensor:
     """In nats, for each run, before the basis is paid for."""
     rngs = [torch.Generator().manual_seed(seed) for seed in SEEDS]
-    full = fit_surrogate(kernel("matern52", nesting.ambient), x, y, rngs)
+    data = Data(x, y, rngs)
+    full = fit(Description(kernel("matern52", nesting.ambient)), data)
     guess = nesting.active(full.gradients(x))
-    nested = fit_nested(nesting, kernel("matern52", nesting.compared), x, y, rngs, fresh=True, guess=guess)
+    nested = fit(Description(kernel("matern52", nesting.compared), nesting), data, guess=guess)
     return worth_of_basis(nested, full, 0)
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import torch
 
 import nestbo as nb
+from nestbo.memory import Memory
 from nestbo.strategies import Runs
 
 RESULTS = Path(__file__).parent / "results" / "gabo"
@@ -52,12 +53,12 @@ def run_strategy(strategy: nb.Strategy, problem: nb.Problem, seeds: list[int], b
     """Values (seeds, budget) of independent runs, advanced together."""
     space = problem.space
     x = torch.stack([space.random(INITIAL, rng=generator(s, 0)) for s in seeds])
-    y, notes = problem.objective(x), [[{} for _ in range(INITIAL)] for _ in seeds]
+    y, memories = problem.objective(x), [[Memory() for _ in range(INITIAL)] for _ in seeds]
     pending = x[:, :0]
     for trial in range(INITIAL, budget):
-        runs = Runs(x, y, pending, [generator(s, trial) for s in seeds], notes)
+        runs = Runs(x, y, pending, [generator(s, trial) for s in seeds], memories)
         point, found = strategy.propose(space, runs)
-        notes = [[*past, note] for past, note in zip(notes, found, strict=True)]
+        memories = [[*past, memory] for past, memory in zip(memories, found, strict=True)]
         x = torch.cat([x, point.unsqueeze(1)], 1)
         y = torch.cat([y, problem.objective(point).unsqueeze(1)], 1)
     return y

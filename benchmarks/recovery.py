@@ -21,7 +21,7 @@ import nestbo as nb
 from nestbo.kernels import kernel
 from nestbo.nested import Nesting, smaller
 from nestbo.outputs import Either
-from nestbo.surrogate import CRITERIA, fit_nested, fit_surrogate, steepness
+from nestbo.surrogate import CRITERIA, Data, Description, fit, steepness
 
 RESULTS = Path(__file__).parent / "results" / "recovery"
 PAGE = Path(__file__).parent.parent / "docs" / "recovery.md"
@@ -36,17 +36,17 @@ def bases(method, nesting, x, y):
     rngs = [torch.Generator().manual_seed(1000 + s) for s in SEEDS]
     if method == "chance":
         return torch.stack([nesting.bases.random(rng=rng) for rng in rngs])
+    data = Data(x, y, rngs)
     if method == "maximum likelihood":
-        return fit_nested(nesting, kernel("gaussian", nesting.latent), x, y, rngs, priors=False).mapping.basis
+        return fit(Description(kernel("gaussian", nesting.latent), nesting, priors=False), data).mapping.basis
     on_space = kernel("matern52", nesting.ambient)
-    outputs = partial(Either.fit, steep=steepness(on_space, x, y, rngs).unsqueeze(-1))
-    guess = nesting.active(fit_surrogate(on_space, x, y, rngs, outputs=outputs).gradients(x))
+    outputs = partial(Either.fit, steep=steepness(Description(on_space), data).unsqueeze(-1))
+    guess = nesting.active(fit(Description(on_space, outputs=outputs), data).gradients(x))
     if method == "active subspace":
         return guess
     criterion = CRITERIA["leave-one-out" if method == "leave-one-out" else "likelihood"]
-    on_latent = kernel("matern52", nesting.latent)
-    fitted = fit_nested(nesting, on_latent, x, y, rngs, guess=guess, outputs=outputs, criterion=criterion)
-    return fitted.mapping.basis
+    on_latent = Description(kernel("matern52", nesting.latent), nesting, outputs, criterion=criterion)
+    return fit(on_latent, data, guess=guess).mapping.basis
 
 
 def cell(space, latent_dim, n, method):

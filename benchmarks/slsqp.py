@@ -13,10 +13,10 @@ import numpy as np
 import torch
 
 import nestbo as nb
-from nestbo.acquisition import ACQUISITIONS, candidates, maximise
-from nestbo.search.sections import OPTIMISERS, fit, spread
+from nestbo.acquisition import ACQUISITIONS, OPTIMISERS, Question, candidates, maximise
 from nestbo.strategies import EuclideanBO, Runs
-from nestbo.strategies.coordinates import chart
+from nestbo.strategies.coordinates import vectors
+from nestbo.strategies.in_coordinates import fit_vectors, unit_of
 
 PAGE = Path(__file__).parent.parent / "docs" / "baselines.md"
 MARK, END = "<!-- table: slsqp -->", "<!-- end -->"
@@ -41,10 +41,11 @@ def history(name, space, latent_dim, coordinates, seed):
 
 def found(space, coordinates, runs):
     """The value and the seconds of each optimiser."""
-    on = chart(space, coordinates)
+    on = vectors(space, coordinates)
     inputs = on.coordinates(runs.x)
-    unit, surrogate = spread(inputs), fit(inputs / spread(inputs), runs)
-    gain = ACQUISITIONS["logei"](surrogate.gp, surrogate.gp.z.amin(-1), None, 0)
+    unit = unit_of(inputs)
+    gp = fit_vectors(inputs / unit, runs).gp
+    gain = ACQUISITIONS["logei"](Question(gp, gp.z.amin(-1), None, 0))
     pools = candidates(space, runs.x, runs.y, runs.rngs, POOL)
 
     def worth(z):

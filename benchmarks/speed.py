@@ -3,8 +3,8 @@
 python benchmarks/speed.py                # one thread; prints the table and writes it into docs/performance.md
 python benchmarks/speed.py --quick        # smaller counts, prints only
 
-Every case is a history of random points and of points near the best, with the notes of earlier suggestions, as in the
-middle of a study; the median of several further suggestions is reported. Fresh fits happen every tenth time and are
+Every case is a history of random points and of points near the best, with the memories of earlier suggestions, as in
+the middle of a study; the median of several further suggestions is reported. Fresh fits happen every tenth time and are
 part of the mean, which is reported, too.
 """
 
@@ -22,7 +22,9 @@ from pathlib import Path
 import torch
 
 import nestbo as nb
+from nestbo.memory import Memory
 from nestbo.strategies import Runs, gabo
+from nestbo.strategies.arms import LIFTS
 
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 MATRICES = "spd:10:eigenvalues=0.001,5"
@@ -52,11 +54,10 @@ def timed(stage, f):
 
 def watch():
     """Time the stages of a suggestion."""
-    for name, stage in (("fit_nested", "fit"), ("fit_surrogate", "fit"), ("steepness", "outputs")):
+    for name, stage in (("fit", "fit"), ("steepness", "outputs"), ("search", "acquisition")):
         setattr(gabo, name, timed(stage, getattr(gabo, name)))
-    gabo.search = timed("acquisition", gabo.search)
-    for name, lift in gabo.LIFTS.items():
-        gabo.LIFTS[name] = timed("lift", lift)
+    for name, lift in LIFTS.items():
+        LIFTS[name] = timed("lift", lift)
 
 
 def latent_dim(space):
@@ -84,16 +85,16 @@ def history(space, n, trials):
 def measure(name, space, n, *, trials=1, repeats=12):
     """Seconds per suggestion of all trials together (median, mean), and the shares of the stages."""
     where, objective, x, y = history(space, n, trials)
-    strategy, notes, seconds = method(name, space), [[{}] * n for _ in range(trials)], []
+    strategy, memories, seconds = method(name, space), [[Memory()] * n for _ in range(trials)], []
     for k in range(repeats + 1):
         if k == 1:
             STAGES.clear()
         rngs = [torch.Generator().manual_seed(1000 * t + k) for t in range(trials)]
         started = time.perf_counter()
-        point, found = strategy.propose(where, Runs(x, y, x[:, :0], rngs, notes))
+        point, found = strategy.propose(where, Runs(x, y, x[:, :0], rngs, memories))
         seconds.append(time.perf_counter() - started)
         x, y = torch.cat([x, point.unsqueeze(1)], 1), torch.cat([y, objective(point).unsqueeze(1)], 1)
-        notes = [[*past, note] for past, note in zip(notes, found, strict=True)]
+        memories = [[*past, memory] for past, memory in zip(memories, found, strict=True)]
     total = sum(seconds[1:])
     shares = {stage: spent / total for stage, spent in STAGES.items()}
     return statistics.median(seconds[1:]), total / repeats, shares

@@ -1,5 +1,6 @@
 """Objectives that misbehave, clocks that jump, and thousands of random operations with kills in between."""
 
+import asyncio
 import os
 import random
 import signal
@@ -72,6 +73,10 @@ class RudeError(Exception):
         raise RuntimeError("no words")
 
 
+class NoException(BaseException):
+    pass
+
+
 def raise_(error):
     raise error
 
@@ -79,7 +84,17 @@ def raise_(error):
 @pytest.mark.parametrize("options", WAYS, ids=str)
 @pytest.mark.parametrize(
     "error",
-    [RudeError(), RecursionError(), MemoryError(), StopIteration(), SystemExit("bye"), OSError("é\0\ud800\n" * 1000)],
+    [
+        RudeError(),
+        RecursionError(),
+        MemoryError(),
+        StopIteration(),
+        SystemExit("bye"),
+        OSError("é\0\ud800\n" * 1000),
+        asyncio.CancelledError(),
+        GeneratorExit(),
+        NoException(),
+    ],
     ids=lambda error: type(error).__name__,
 )
 def test_errors_of_any_kind_are_failures(error, options, tmp_path):

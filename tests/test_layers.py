@@ -14,8 +14,8 @@ SOURCE = Path(nestbo.__file__).parent
 # From the ground up: a module imports from the layers below its own, and from inside itself. A new module finds its
 # place here.
 LAYERS = (
-    ("errors",),
-    ("specification", "linalg"),
+    ("errors", "calls", "interrupts"),
+    ("specification", "linalg", "apart"),
     ("manifolds",),
     ("memory",),
     ("optimise", "history", "outputs"),
@@ -23,7 +23,7 @@ LAYERS = (
     ("surrogate", "problems"),
     ("acquisition", "storage", "progress", "parallel"),
     ("search",),
-    ("strategies",),
+    ("strategies", "files"),
     ("study",),
     ("minimum",),
     ("plots",),
@@ -39,7 +39,7 @@ GEOMETRY = {"errors", "specification", "linalg", "manifolds"}
 ONLY = {
     "kernels": GEOMETRY,
     "history": GEOMETRY | {"memory"},
-    "storage": GEOMETRY | {"history", "memory"},
+    "storage": GEOMETRY | {"history", "memory", "calls"},
     "problems": GEOMETRY | {"nested", "optimise"},
     "plots": GEOMETRY | {"history", "memory", "storage"},
 }

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 import nestbo as nb
-from nestbo.errors import StoreError
 from nestbo.history import History, Told, Trial
 from nestbo.memory import Fit, Memory
 from nestbo.search.runs import Runs
@@ -255,7 +254,7 @@ class TestEarlier:
         ids=str,
     )
     def test_damaged_ones_are_refused(self, found):
-        with pytest.raises(StoreError, match="damaged"):
+        with pytest.raises(ValueError, match="damaged"):
             Memory.of(found)
 
     @pytest.mark.parametrize("arms", [("embedded",), ("local",)], ids=str)

@@ -305,10 +305,18 @@ def hangs_above(x):
     return bowl(x)
 
 
-def starts_another_and_hangs(path, x):
-    process = subprocess.Popen(["sleep", "60"])
-    path.write_text(str(process.pid))
-    process.wait()
+def starts_another(path, x, hangs=True, daemon=False):
+    """A process of its own session, or a daemon: of a parent that has ended."""
+    if daemon and os.fork():
+        os.wait()
+    else:
+        process = subprocess.Popen(["sleep", "60"], start_new_session=True)
+        (path / str(process.pid)).touch()
+    if daemon and os.getpid() != os.getpgid(0):
+        os._exit(0)
+    if hangs:
+        time.sleep(60)
+    return 1.0
 
 
 @pytest.mark.parametrize(
@@ -324,11 +332,14 @@ def test_an_evaluation_that_hangs_is_ended_and_has_failed(options, tmp_path):
     assert all(t.value == bowl(t.x) for t in study.history if t.status == "told")
 
 
-def test_what_it_started_is_ended_too(tmp_path):
-    quiet(fresh(), partial(starts_another_and_hangs, tmp_path / "pid"), 1, timeout=0.5)
-    pid = int((tmp_path / "pid").read_text())
+@pytest.mark.parametrize("hangs", [True, False])
+@pytest.mark.parametrize("daemon", [True, False])
+def test_what_it_started_is_ended_too(hangs, daemon, tmp_path):
+    """Also what began a session of its own, and what has lost its parent; also if the evaluation ends in time."""
+    quiet(fresh(), partial(starts_another, tmp_path, hangs=hangs, daemon=daemon), 1, timeout=1.0 if hangs else 30.0)
+    (started,) = (int(path.name) for path in tmp_path.iterdir())
     end = time.monotonic() + 10
-    while _started(pid) not in ("", "zombie"):
+    while _started(started) not in ("", "zombie"):
         assert time.monotonic() < end
         time.sleep(0.01)
 
@@ -338,6 +349,37 @@ def test_a_process_that_dies_before_its_time_is_up_is_lost():
     deadly = [trial.index for trial in study.history if trial.x[2] > 0.5]
     assert [t.index for t in study.history if t.status == "failed"] == deadly
     assert losses(study) == deadly
+
+
+def dies(x):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def dies_before_its_child(x):
+    if os.fork() == 0:
+        time.sleep(60)
+    dies(x)
+
+
+@pytest.mark.parametrize("f", [dies, dies_before_its_child])
+def test_a_death_is_not_blamed_on_the_clock(f, monkeypatch):
+    """Although another process, forked at the same time, holds the end of the pipe open."""
+    fork, siblings = os.fork, []
+
+    def beside_a_sibling():
+        siblings.append(fork())
+        if siblings[-1] == 0:
+            time.sleep(60)
+            os._exit(0)
+        return fork()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fork", beside_a_sibling)
+        study = quiet(fresh(), f, 1, timeout=5)
+    for sibling in siblings:
+        os.kill(sibling, signal.SIGKILL)
+        os.waitpid(sibling, 0)
+    assert "died 3 times" in study.history[0].told.failed
 
 
 def test_threads_of_openmp_are_not_waited_for_after_a_fork():
@@ -375,12 +417,15 @@ def test_control_c_keeps_everything_told_and_leaves_the_rest_to_the_next_run(mak
     all_told(study, 12)
 
 
-def test_an_objective_that_is_interrupted_ends_the_run():
+@pytest.mark.parametrize(
+    "options", [{}, {"timeout": 30}, {"executor": ThreadPoolExecutor, "workers": 2, "timeout": 30}], ids=str
+)
+def test_an_objective_that_is_interrupted_ends_the_run(options):
     def f(x):
         raise KeyboardInterrupt
 
     study = fresh()
-    quiet(study, f, 4, executor=ThreadPoolExecutor, workers=2)
+    quiet(study, f, 4, **options)
     assert {t.status for t in study.history} == {"asked"}
     quiet(study, bowl, 3)
     all_told(study, 3)
@@ -441,3 +486,36 @@ def test_a_dask_worker_is_killed_while_evaluating(tmp_path):
     (lost,) = losses(study)
     assert "KilledWorker" in study.history[lost].told.lost[0]
     assert torch.equal(study.history.points, quiet(fresh(), bowl, 15).history.points)
+
+
+@pytest.mark.filterwarnings("ignore")  # of dask and its servers
+def test_a_run_says_that_a_cluster_has_no_workers(monkeypatch):
+    """After a while, and again; when workers come, it goes on."""
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(nb.parallel, "_FIRST_WORD", 0.3)
+    monkeypatch.setattr(nb.parallel, "_NEXT_WORD", 0.2)
+    words, study = [], fresh()
+
+    class Listening(nb.progress.Reporter):
+        def waiting(self, why):
+            words.append(why)
+            if len(words) == 2:
+                cluster.scale(1)
+
+    options = {"n_workers": 0, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with (
+        distributed.LocalCluster(**options, silence_logs=50) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        study.run(bowl, 3, executor=client.get_executor(), workers=2, progress=Listening())
+    all_told(study, 3)
+    assert len(words) >= 2
+    assert all("no workers" in why for why in words)
+
+
+@pytest.mark.parametrize("make", [nb.progress.Reporter, nb.progress.Lines, nb.progress.Bar])
+def test_waiting_is_said_whatever_the_reporter(make, capsys):
+    report = make()
+    with report.watching(1):
+        report.waiting("nobody is there")
+    assert "waiting: nobody is there" in capsys.readouterr().err

@@ -49,8 +49,8 @@ def study(space, values=VALUES, strategy=None, direction="minimize"):
         if value is not None:
             made.add(x, value)
         else:
-            (index,) = made._store.reserve(1)
-            made._store.ask([nb.Trial(index, x)], running=False, revision=made._renewed().revision)
+            (index,) = made._store.reserve(1, "a call")
+            made._store.ask([nb.Trial(index, x)], "a call", running=False, revision=made._renewed().revision)
             made.tell(index, failed="on purpose")
     return made
 

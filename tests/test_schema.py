@@ -13,6 +13,7 @@ import torch
 import nestbo as nb
 from damage import change, raw
 from nestbo.history import Told
+from nestbo.memory import Memory
 from nestbo.storage.rows import read_told, write_told
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -68,7 +69,7 @@ class TestToldAndMemory:
         assert nb.Trial(0, x).with_failure("why").told.failed == "why"
 
     def test_notes_are_a_view_of_both_that_cannot_be_changed(self):
-        trial = nb.Trial(0, torch.zeros(2), memory={"arm": "full", "noise": "mine"})
+        trial = nb.Trial(0, torch.zeros(2), memory=Memory("full", noise=9.0))
         trial = trial.with_value(1.0, noise=0.5, constraints=(1.0, 2.0), lost=("died",))
         assert trial.notes == {"arm": "full", "noise": 0.5, "constraints": [1.0, 2.0], "lost": ["died"]}
         with pytest.raises(TypeError):
@@ -84,8 +85,9 @@ class TestToldAndMemory:
                 return [cls()]
 
             def propose(self, space, runs):
-                memory = {"noise": 3.0, "constraints": [-1.0], "failed": "no", "violation": 2.0, "lost": ["a"] * 9}
-                return runs.random(space), [memory | {"values": [7.0], "discarded": True} for _ in runs.rngs]
+                own = {"noise": 3.0, "constraints": [-1.0], "failed": "no", "violation": 2.0, "lost": ["a"] * 9}
+                memory = Memory(noise=4.0, own=own | {"values": [7.0], "discarded": True})
+                return runs.random(space), [memory for _ in runs.rngs]
 
         with nb.Study(nb.Sphere(2), Forgetful(), store=tmp_path / "s.db") as study:
             study.run(bowl, 3, progress=False)
@@ -95,7 +97,7 @@ class TestToldAndMemory:
         assert history.constraints is None
         assert history.best is not None
         assert [trial.told for trial in history] == [*(Told((bowl(t.x),)) for t in history[:3]), Told()]
-        assert asked.memory["noise"] == 3.0
+        assert (asked.memory.noise, asked.memory.own["noise"]) == (4.0, 3.0)
         runs = nb.strategies.Runs.of(nb.Sphere(2), history, torch.Generator())
         assert (runs.noisy, runs.constraints, runs.feasible, runs.failed, runs.violation) == (False, *[None] * 4)
 
@@ -182,15 +184,35 @@ class TestOlderFiles:
         assert told[6] == Told(failed="é \U0001f4a5")
         assert [trial.index for trial in history] == [0, 1, 2, 3, 4, 5, 6, 8]
         assert [trial.status for trial in history] == [*["told"] * 6, "failed", "asked"]
-        assert history[2].memory["full"]["evaluations"] == 2
-        assert not {"noise", "constraints", "failed", "lost", "violation"} & set().union(*(t.memory for t in history))
+        assert history[2].memory.fits["full"].evaluations == 2
+        remembered = set().union(*(trial.memory.json.keys() | trial.memory.own.keys() for trial in history))
+        assert not {"noise", "constraints", "failed", "lost", "violation"} & remembered
         assert all(asked is not None for number, (asked, _) in times.items() if number != 7)
+
+    def test_what_a_method_remembered_is_translated(self, tmp_path):
+        """A fit under the name of its model, the noise as "inferred_noise"; the file itself says what it said."""
+        path = shutil.copy(GOLDEN / "schema1-hdgabo.db", tmp_path / "s.db")
+        with nb.Study.load(path) as study:
+            memories = [trial.memory for trial in study.history]
+        arms = {memory.arm for memory in memories if memory.arm is not None}
+        assert arms <= {arm.name for arm in study.strategy.arms_on(study.space)}
+        for memory in memories:
+            if memory.arm is not None:
+                assert all(fit.parameters and fit.evaluations for fit in memory.fits.values())
+                assert memory.own == {}
+        assert any(fit.basis for memory in memories for fit in memory.fits.values())
+
+    @pytest.mark.parametrize("memory", ['{"arm": 3}', '{"start": [0.5]}', '{"fits": []}', '{"noise": NaN}', "[]", "3"])
+    def test_a_damaged_memory_is_named(self, study, memory):
+        change(study, "UPDATE trials SET memory = ? WHERE number = 1", memory)
+        with pytest.raises(nb.StoreError, match="damaged in trial 1"):
+            nb.Study.load(study).history  # noqa: B018
 
     def test_what_a_dead_process_had_reserved_or_was_evaluating_is_taken_up(self, tmp_path):
         path = shutil.copy(GOLDEN / "schema1-gabo.db", tmp_path / "s.db")
         with nb.Study.load(path, constraints=lambda x: x[0] + 0.5) as study:
             assert study.ask().index == 7
-            assert study._store.take_orphan() == 8
+            assert study._store.take_orphan("a call") == 8
 
     def test_a_damaged_one_stays_as_it_is(self, old):
         with raw(old) as connection:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
+from nestbo.interrupts import load
 from nestbo.manifolds import Manifold
 from nestbo.manifolds.base import Chart
 from nestbo.optimise import Result, lbfgs, trust_region
@@ -19,6 +20,14 @@ from nestbo.surrogate import GP
 if TYPE_CHECKING:  # half a second to import, so imported when first used
     from botorch.acquisition import AcquisitionFunction
 
+_LATE = (  # what acquisition functions import below, or when they are first evaluated
+    "botorch.acquisition.analytic",
+    "botorch.acquisition.logei",
+    "botorch.acquisition.monte_carlo",
+    "botorch.acquisition.objective",
+    "botorch.sampling.normal",
+    "torch.fx.experimental.symbolic_shapes",
+)
 _CONFIDENCE = 4.0  # β of the upper confidence bound
 _SAMPLES = 128
 _BASELINE = 12  # evaluated points that may be the best of noisy ones
@@ -139,6 +148,7 @@ def improvement(
     Where values are ``noisy``, "logei" is "lognei". Where only some evaluations are ``feasible`` (runs, n), the best is
     one of these, if there are any, and "ei" is "logei", whose maximum is at the same point.
     """
+    load(*_LATE)
     name = "logei" if name == "ei" and feasible is not None else name
     name = "lognei" if name == "logei" and noisy else name
     among = None if feasible is None else feasible | ~feasible.any(-1, keepdim=True)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
 import os
-import signal
-import sys
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
+from nestbo.apart import apart
 from nestbo.errors import ArgumentError, ObjectiveError
 from nestbo.history import Observation
+from nestbo.interrupts import let_through
 
 _BORN = os.getpid()
 _LONGEST = 2e6  # seconds that a system waits for a pipe: 23 days
@@ -57,7 +54,8 @@ class Evaluation:
         """What becomes of a point; the name tells calls apart, for dask answers equal ones alike."""
         if os.getpid() != _BORN:
             torch.set_num_threads(1)  # the threads of OpenMP do not survive a fork, and would be waited for
-        return self._here(x) if self.timeout is None else self._apart(x, self.timeout)
+        with let_through():
+            return self._here(x) if self.timeout is None else self._apart(x, self.timeout)
 
     def _here(self, x: np.ndarray[Any, Any]) -> Outcome:
         process = os.getpid()
@@ -68,53 +66,22 @@ class Evaluation:
                 outcome = Outcome(None, f"the objective returned {repr(value)[:200]}, not a number")
             else:
                 outcome = Outcome(observed(found, value))
-        except Exception as error:
-            outcome = Outcome(None, described(error), error)
+        except KeyboardInterrupt:
+            raise
         except SystemExit as error:
             outcome = Outcome(None, f"the objective called exit({error.code!r})", error)
+        except BaseException as error:  # also what is no Exception, such as asyncio.CancelledError
+            outcome = Outcome(None, described(error), error)
         if os.getpid() != process:
             os._exit(1)  # the objective forked, and this is the copy: there is one driver only
         return outcome
 
     def _apart(self, x: np.ndarray[Any, Any], seconds: float) -> Outcome:
         """The same in a process of its own, which is killed, with all that it started, when the time is up."""
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        receiver, sender = multiprocessing.Pipe(duplex=False)
-        child = os.fork()
-        if child == 0:
-            self._answer(x, seconds, sender)
-        sender.close()
         try:
-            if receiver.poll(seconds):
-                return receiver.recv()
+            return apart(lambda: self._here(x), seconds)
+        except TimeoutError:
             return Outcome(None, f"no value within {seconds:g} s; the evaluation was ended")
-        except EOFError:
-            raise BrokenExecutor("the process of the evaluation died") from None
-        finally:
-            _end(child)
-            receiver.close()
-
-    def _answer(self, x: np.ndarray[Any, Any], seconds: float, sender: Any) -> None:
-        """The life of the process of one evaluation."""
-        try:
-            os.setpgid(0, 0)
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.setitimer(signal.ITIMER_REAL, seconds + 1)  # should the parent die
-            torch.set_num_threads(1)
-            sender.send(self._here(x))
-            for stream in (sys.stdout, sys.stderr):
-                stream.flush()
-        finally:
-            os._exit(0)
-
-
-def _end(child: int) -> None:
-    """Kill a child and what it started."""
-    for kill in (os.killpg, os.kill):  # it may not have got as far as having a group
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
 
 
 def number(value: Any) -> float | None:

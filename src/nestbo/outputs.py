@@ -164,10 +164,10 @@ def _bilog(u: Tensor) -> Tensor:
 
 
 def _moments(y: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and deviation (…, 1), without overflow; a deviation that is rounding only counts as 1."""
+    """Mean and deviation (…, 1), without overflow; one that is rounding only counts as the size of the values."""
     size = y.abs().amax(-1, keepdim=True)
     unit = y / torch.where(size > 0, size, 1)
     mean = unit.mean(-1, keepdim=True)
     deviation = (unit - mean).square().mean(-1, keepdim=True).sqrt()
-    constant = deviation <= 1e-14
+    constant = (deviation <= 1e-14) | (deviation * size < torch.finfo(y.dtype).tiny)
     return mean * size, torch.where(constant, torch.where(size > 0, size, 1), deviation * size)

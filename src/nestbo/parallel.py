@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import concurrent.futures as futures
 import contextlib
+import queue
 import sys
+import time
 import uuid
 from collections import deque
 from collections.abc import Callable
@@ -14,12 +16,17 @@ from typing import Any
 from nestbo.errors import ArgumentError, NestboError
 from nestbo.evaluation import Evaluation, Outcome, described
 from nestbo.history import Trial
+from nestbo.interrupts import held_back
 from nestbo.manifolds.base import check_size
 
 Executor = futures.Executor
 Future = futures.Future[Outcome]
 
 _LOSSES = 3  # a trial whose worker died so many times has failed; the last time it ran alone
+_FIRST_WORD = 10.0  # seconds without an answer after which a run says that nobody is there to give one
+_NEXT_WORD = 60.0  # seconds until it says so again
+_BREAKING = 1.0  # seconds within which a broken executor has said so of all its evaluations
+_PATIENCE = 2.0  # seconds for which Ctrl-C waits for an executor: most take milliseconds, some wait for a free place
 
 
 @dataclass(frozen=True)
@@ -29,7 +36,7 @@ class Desk:
     next: Callable[[], Trial]
     record: Callable[[Trial, Outcome], Trial]
     lose: Callable[[Trial, str], Trial]
-    leave: Callable[[int], None]
+    wait: Callable[[str], None]
 
 
 class Here(Executor):
@@ -81,6 +88,20 @@ class Pool:
         self.executor = self._made()
         return self.executor.submit(call, *arguments)
 
+    def undisturbed(self) -> contextlib.AbstractContextManager[None]:
+        """Ctrl-C waits while an executor takes or gives up work; the present thread needs no such care."""
+        return contextlib.nullcontext() if isinstance(self.executor, Here) else held_back(_PATIENCE)
+
+    def trouble(self) -> str | None:
+        """Why an answer may not come soon, if that is known: of dask, which waits for workers without a word."""
+        distributed, client = sys.modules.get("distributed"), getattr(self.executor, "_client", None)
+        if distributed is None or not isinstance(client, distributed.Client):
+            return None
+        try:
+            return None if client.nthreads() else "the dask cluster has no workers; start some, or press Ctrl-C"
+        except Exception as error:
+            return f"the dask cluster does not say whether it has workers ({described(error)})"
+
     def close(self, wait: bool = True) -> None:
         """End what was made here."""
         if self.make is not None:
@@ -88,11 +109,17 @@ class Pool:
 
 
 class Driver:
-    """Keeps the workers of a pool busy."""
+    """Keeps the workers of a pool busy.
+
+    Ctrl-C may come at any instant but those in which an executor takes or gives up work: it would leave the locks of
+    ``concurrent.futures`` held, and workers, then the end of the program, would wait for them for ever. For the same
+    reason, evaluations that have ended queue up here, instead of being waited for there.
+    """
 
     def __init__(self, desk: Desk, evaluation: Evaluation, pool: Pool) -> None:
         self.desk, self.evaluation, self.pool = desk, evaluation, pool
         self.flying: dict[Future, Trial] = {}
+        self.ended: queue.SimpleQueue[Future] = queue.SimpleQueue()
         self.lost: deque[Trial] = deque()
         self.answered = False  # whether a worker ever has
 
@@ -101,8 +128,7 @@ class Driver:
         try:
             while n:
                 self._fill(n)
-                ended, _ = futures.wait(self.flying, return_when=futures.FIRST_COMPLETED)
-                for future in ended:
+                for future in self._wait(self.ended):
                     if self._settle(future, each):
                         n -= 1
         except BaseException:
@@ -114,12 +140,37 @@ class Driver:
         """Give every free worker a trial: one that was lost, or a new one."""
         while len(self.flying) < min(self.pool.workers, left) and not self._quiet():
             trial = self.lost.popleft() if self.lost else self.desk.next()
+            with self.pool.undisturbed():
+                self._submit(trial)
+
+    def _submit(self, trial: Trial) -> None:
+        try:
+            future = self.pool.submit(self.evaluation, trial.x.numpy(), uuid.uuid4().hex)
+        except Exception:
+            self._hear_out()
+            raise
+        self.flying[future] = trial
+        future.add_done_callback(self.ended.put)
+
+    def _hear_out(self) -> None:
+        """What a broken executor had under way ends in a moment, with an error that says so."""
+        end = time.monotonic() + _BREAKING
+        with contextlib.suppress(queue.Empty):
+            for _ in self.flying:
+                self.ended.get(timeout=max(0.0, end - time.monotonic()))
+
+    def _wait(self, ended: queue.SimpleQueue[Future]) -> list[Future]:
+        """All that have ended, as soon as there is one."""
+        word = _FIRST_WORD
+        while True:
             try:
-                self.flying[self.pool.submit(self.evaluation, trial.x.numpy(), uuid.uuid4().hex)] = trial
-            except BaseException:
-                self.desk.leave(trial.index)
-                futures.wait(self.flying, timeout=1)  # what a broken executor had says so in a moment
-                raise
+                first = ended.get(timeout=word)
+                return [first, *(ended.get() for _ in range(ended.qsize()))]
+            except queue.Empty:
+                word = _NEXT_WORD
+            trouble = self.pool.trouble()
+            if trouble is not None:
+                self.desk.wait(trouble)
 
     def _quiet(self) -> bool:
         """Whether a trial that may kill its worker waits until it is alone, or is."""
@@ -145,29 +196,32 @@ class Driver:
 
     def _given_up(self, error: BaseException) -> Outcome:
         """The outcome of a trial that was lost too often; the end, if workers cannot even receive the objective."""
-        if not self.answered:
-            probe = self.pool.submit(callable, self.evaluation)
-            futures.wait([probe])
-            if _error(probe) is not None:
-                raise NestboError(
-                    f"Workers die before they evaluate anything: {described(error)}. Define the objective in a module "
-                    'that they can import, and start them under if __name__ == "__main__".'
-                ) from error
+        if not self.answered and self._error_of(callable, self.evaluation) is not None:
+            raise NestboError(
+                f"Workers die before they evaluate anything: {described(error)}. Define the objective in a module "
+                'that they can import, and start them under if __name__ == "__main__".'
+            ) from error
         return Outcome(None, f"its worker died {_LOSSES} times: {described(error)}")
 
+    def _error_of(self, call: Callable[..., Any], *arguments: Any) -> BaseException | None:
+        """What a call ends with on a worker."""
+        ended: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        with self.pool.undisturbed():
+            self.pool.submit(call, *arguments).add_done_callback(ended.put)
+        (future,) = self._wait(ended)
+        return _error(future)
+
     def _stop(self) -> None:
-        """Record what has ended, and leave the rest to the next run."""
-        for future, trial in self.flying.items():
-            error = futures.CancelledError() if future.cancel() or not future.done() else _error(future)
-            with contextlib.suppress(NestboError):
-                if error is None:
-                    self.desk.record(trial, future.result())
-                elif _is_loss(error) and not isinstance(error, futures.CancelledError):
-                    self.desk.lose(trial, described(error))
-        for trial in [*self.flying.values(), *self.lost]:
-            with contextlib.suppress(NestboError):
-                self.desk.leave(trial.index)  # what was recorded stays so
-        self.pool.close(wait=False)
+        """Record what has ended; the rest is left to the next run."""
+        with self.pool.undisturbed():
+            for future, trial in self.flying.items():
+                error = futures.CancelledError() if future.cancel() or not future.done() else _error(future)
+                with contextlib.suppress(NestboError):
+                    if error is None:
+                        self.desk.record(trial, future.result())
+                    elif _is_loss(error) and not isinstance(error, futures.CancelledError):
+                        self.desk.lose(trial, described(error))
+            self.pool.close(wait=False)
 
 
 def _losses(trial: Trial) -> int:

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 from nestbo.history import Trial
+from nestbo.interrupts import load
 
 
 class Reporter:
-    """Silent; others show what happens."""
+    """Silent, unless someone has to do something; others show what happens."""
 
     @contextlib.contextmanager
     def watching(self, total: int) -> Iterator[None]:
@@ -24,6 +25,10 @@ class Reporter:
 
     def interrupted(self) -> None:
         """After Ctrl-C."""
+
+    def waiting(self, why: str) -> None:
+        """When a run waits for what may never come, and again every minute."""
+        sys.stderr.write(f"waiting: {why}\n")
 
 
 class Lines(Reporter):
@@ -52,6 +57,9 @@ class Lines(Reporter):
     def interrupted(self) -> None:
         self.say("interrupted; everything told is kept")
 
+    def waiting(self, why: str) -> None:
+        self.say(f"waiting: {why}")
+
     def say(self, text: str) -> None:
         """One line."""
         print(text, file=self.stream, flush=True)
@@ -62,6 +70,7 @@ class Bar(Reporter):
 
     @contextlib.contextmanager
     def watching(self, total: int) -> Iterator[None]:
+        load("rich.console", "rich.progress")
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -76,6 +85,9 @@ class Bar(Reporter):
 
     def interrupted(self) -> None:
         self.bar.console.print("interrupted; everything told is kept")
+
+    def waiting(self, why: str) -> None:
+        self.bar.console.print(f"waiting: {why}")
 
 
 def reporter(progress: bool | Reporter) -> Reporter:

@@ -10,14 +10,17 @@ import os
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, overload
+from functools import partial
+from typing import Any, Literal, Self, TypeVar, overload
 
 import numpy as np
 import torch
+from numpy.random import SeedSequence
 from torch import Tensor
 
+from nestbo import calls
 from nestbo.constraints import Constraints
-from nestbo.errors import ArgumentError, ConstraintError, OffManifoldError, StoreError, TrialError
+from nestbo.errors import ArgumentError, ConstraintError, NestboError, OffManifoldError, StoreError, TrialError
 from nestbo.evaluation import Evaluation, Outcome, number, numbers
 from nestbo.history import Direction, History, Noise, Observation, Told, Trial
 from nestbo.manifolds import Manifold, space
@@ -29,6 +32,7 @@ from nestbo.strategies import GaBO, Runs, Standing, Strategy, default_strategy, 
 from nestbo.surrogate import Model
 
 Objective = Callable[[Any], Any]
+T = TypeVar("T")
 _ROUNDING = 1e-9  # of a constraint that another machine computes
 ATTEMPTS = 3  # to suggest what no one else evaluates
 _TOO_NEAR = 1e-2  # of the deviation of random points
@@ -45,11 +49,18 @@ class _Known:
     def with_changes(self, changed: list[Trial], revision: int) -> _Known:
         """The same with what was written since."""
         trials = list(self.trials)
-        for trial in changed:
+        for trial in changed if trials else ():
             at = bisect_left(trials, trial.index, key=lambda known: known.index)
             same = at < len(trials) and trials[at].index == trial.index
             trials[at : at + same] = [trial]
-        return _Known(tuple(trials), revision)
+        return _Known(tuple(trials or changed), revision)
+
+    def points_beside(self, former: _Known) -> list[Tensor]:
+        """The points that were not known before."""
+        if self is former:
+            return []
+        known = {trial.index for trial in former.trials}
+        return [trial.x for trial in self.trials if trial.index not in known]
 
 
 class Study:
@@ -226,12 +237,11 @@ class Study:
 
     def _check_points(self, trials: list[Trial]) -> None:
         """Refuse points that do not lie in the space: the file is damaged, or of a stranger."""
-        if not trials:
-            return
         try:
-            self.space.check(torch.stack([trial.x for trial in trials]), _OFF)
+            if trials:
+                self.space.check(torch.stack([trial.x for trial in trials]), _OFF)
         except OffManifoldError as error:
-            raise StoreError(f"The store {self._store.path} is damaged: {error} Restore a copy.") from error
+            raise StoreError(f"The points in {self._store.path} are damaged: {error} Restore a copy.") from error
 
     @property
     def pending(self) -> list[Trial]:
@@ -306,19 +316,52 @@ class Study:
         """A new trial to evaluate, or a list of ``n`` different ones."""
         if n is not None:
             check_size("The number of trials to ask for", n)
-        trials = self._ask(n or 1, running=False)
+        trials = self._within_a_call(partial(self._ask, n or 1, running=False))
         return trials[0] if n is None else trials
 
-    def _ask(self, n: int, running: bool) -> list[Trial]:
+    def _within_a_call(self, work: Callable[[str], T]) -> T:
+        """Do some work under the name of this call: the trials that it still holds when it breaks off are free again.
+
+        Another interrupt may come before that is written down. For this process they are free all the same, because
+        the call has ended; for others, once this process has ended.
+        """
+        call = calls.begin()
+        try:
+            return work(call)
+        except BaseException:
+            with contextlib.suppress(NestboError):  # such as that of a full disk: the first error says more
+                self._store.release(call)
+            raise
+        finally:
+            calls.end(call)
+
+    def _ask(self, n: int, call: str, running: bool) -> list[Trial]:
+        """New trials, recorded: from all that is known, and not where another process asked meanwhile."""
         self._check_open()
         self._check_known("--constraints")
         self._say_version()
-        indices = self._store.reserve(n)
-        try:
-            return self._asked(indices, running)
-        except BaseException:
-            self._store.release(indices)
-            raise
+        indices = self._store.reserve(n, call)
+        seen: _Known | None = self._renewed()
+        rng, left = self._rng(indices[0]), ATTEMPTS
+        while seen is not None:
+            left -= 1
+            history = History(seen.trials, self.noise, self.direction).to_minimise
+            found = self.strategy.suggest(self.space, history, len(indices), rng, constraints=self.constraints)
+            trials = [Trial(k, s.x, memory=s.memory) for k, s in zip(indices, found, strict=True)]
+            seen = self._record_asked(trials, seen, call, running=running, insist=left == 0)
+        return trials
+
+    def _record_asked(
+        self, trials: list[Trial], seen: _Known, call: str, *, running: bool, insist: bool
+    ) -> _Known | None:
+        """Record new trials; if one is near a point that came since, and nobody insists, say what is known instead."""
+        while True:
+            now = self._renewed()
+            came = now.points_beside(seen)
+            if not insist and too_near(self.space, [trial.x for trial in trials], came):
+                return now
+            if self._store.ask(trials, call, running, now.revision):
+                return None
 
     def _say_version(self) -> None:
         """Say, once, that another version of nestbo made the suggestions so far."""
@@ -334,25 +377,6 @@ class Study:
                 version(),
             )
 
-    def _asked(self, indices: list[int], running: bool) -> list[Trial]:
-        """New trials, recorded: from all that is known, and not where another process asked meanwhile."""
-        history, rng = self._read(), self._rng(indices[0])
-        for left in reversed(range(ATTEMPTS)):
-            options: dict[str, Any] = {"constraints": self.constraints}
-            found = self.strategy.suggest(self.space, history.to_minimise, len(indices), rng, **options)
-            trials = [Trial(k, s.x, memory=s.memory) for k, s in zip(indices, found, strict=True)]
-            known, recorded = {trial.index for trial in history}, False
-            while not recorded:
-                now = self._renewed()
-                came = [trial.x for trial in now.trials if trial.index not in known]
-                if left and too_near(self.space, [trial.x for trial in trials], came):
-                    history = self._read()
-                    break
-                recorded = self._store.ask(trials, running, now.revision)
-            else:
-                break
-        return trials
-
     def _check_known(self, option: str) -> None:
         """Refuse what wants the constraints of this study where they were not given."""
         if self._constrained and self.constraints is None:
@@ -363,7 +387,7 @@ class Study:
 
     def _rng(self, index: int) -> torch.Generator:
         """Random numbers that depend on the seed and a trial's index alone; trials asked together share the first's."""
-        state = np.random.SeedSequence([self.seed, index]).generate_state(1, np.uint64)[0]
+        state = SeedSequence([self.seed, index]).generate_state(1, np.uint64)[0]
         return torch.Generator().manual_seed(int(state))
 
     def tell(
@@ -447,7 +471,6 @@ class Study:
         if on_error not in ("record", "raise"):
             raise ArgumentError(f'on_error is "record" or "raise", got {on_error!r}.')
         evaluation, report, best = Evaluation(f, numpy, timeout), reporter(progress), self.best
-        desk = Desk(self._next, self._record, self._lose, self._store.abandon)
 
         def each(done: Trial, outcome: Outcome) -> None:
             nonlocal best
@@ -458,15 +481,19 @@ class Study:
 
         with report.watching(n):
             try:
-                Driver(desk, evaluation, Pool(executor, workers)).run(n, each)
+                pool = Pool(executor, workers)
+                self._within_a_call(lambda call: Driver(self._desk(call, report), evaluation, pool).run(n, each))
             except KeyboardInterrupt:
                 report.interrupted()
         return self
 
-    def _next(self) -> Trial:
+    def _desk(self, call: str, report: Reporter) -> Desk:
+        return Desk(partial(self._next, call), self._record, self._lose, report.waiting)
+
+    def _next(self, call: str) -> Trial:
         """A trial that an interrupted run left behind, or a new one."""
-        orphan = self._store.take_orphan()
-        return self._ask(1, running=True)[0] if orphan is None else self._waiting(orphan)
+        orphan = self._store.take_orphan(call)
+        return self._ask(1, call, running=True)[0] if orphan is None else self._waiting(orphan)
 
     def _record(self, trial: Trial, outcome: Outcome) -> Trial:
         """Tell an outcome, unless the objective itself, or another process, was first."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TextIO, cast
 
 import typer
 from typer.core import TyperGroup
 
 from nestbo.errors import ArgumentError, NestboError
+from nestbo.files import written
 from nestbo.study import Study
 
 _UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])  # typer does not name it
@@ -86,6 +89,19 @@ def opened(path: str, constraints: Callable[[Any], Any] | None = None) -> Study:
     if not os.path.exists(path):
         raise ArgumentError(f"There is no study at {path}. Check the path, or begin one with nestbo new or nestbo run.")
     return Study.load(path, constraints=constraints)
+
+
+@contextlib.contextmanager
+def output_text(target: str) -> Iterator[TextIO]:
+    """Where a text goes: a file, complete or not at all, or stdout for a dash."""
+    if target == "-":
+        yield sys.stdout
+        return
+    with written(target) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
+        yield text
+        text.flush()
+        text.detach()
 
 
 def first_line(thing: Any) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
-from typing import Annotated, Any, TextIO
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from nestbo.cli.app import Json, Store, app, completion, first_line, opened, put, say
+from nestbo.cli.app import Json, Store, app, completion, first_line, opened, output_text, put, say
 from nestbo.cli.records import FORMATS, brief, described, recommendation, records, summary, table
 from nestbo.errors import ArgumentError, NestboError
+from nestbo.files import written
 from nestbo.kernels import KERNELS
 from nestbo.manifolds import MANIFOLDS
 from nestbo.problems import PROBLEMS
@@ -86,12 +86,8 @@ def export(
 ) -> None:
     """Write all trials as CSV or JSON lines, numbers to the last bit."""
     check_known("format", format, FORMATS)
-    with opened(store) as study, _written(output) as file:
+    with opened(store) as study, output_text(output) as file:
         FORMATS[format](study, file)
-
-
-def _written(output: str) -> AbstractContextManager[TextIO]:
-    return nullcontext(sys.stdout) if output == "-" else open(output, "w", encoding="utf-8")
 
 
 @app.command()
@@ -105,10 +101,11 @@ def plot(
     """Draw a study into a file."""
     from nestbo.plots import draw
 
-    with opened(store) as study:
+    output = output if Path(output).suffix else f"{output}.png"
+    with opened(store) as study, written(output) as file:
         figure = draw(study, kind)
         try:
-            figure.savefig(output)
+            figure.savefig(file, format=Path(output).suffix[1:])
         except ValueError as error:
             raise ArgumentError(f"Cannot write a picture as {output}: {error}. End the name in .png, say.") from error
     say(f"Wrote {output}.")

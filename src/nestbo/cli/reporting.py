@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from nestbo.cli.app import Store, app, opened, say
+from nestbo.cli.app import Store, app, opened, output_text, say
 from nestbo.errors import NestboError
 from nestbo.study import Study
 
@@ -19,13 +19,13 @@ def report(
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="An .html file.")],
 ) -> None:
     """Write a study as one HTML page to send: pictures, all trials, settings. It needs no network."""
-    with opened(store) as study:
-        text = _page(study, store)
     try:
-        Path(output).write_text(text, encoding="utf-8")
+        with opened(store) as study, output_text(output) as file:
+            file.write(_page(study, store))
     except OSError as error:
         raise NestboError(f"Cannot write {output}: {error.strerror}. Choose another file.") from error
-    say(f"Wrote {output}.")
+    if output != "-":
+        say(f"Wrote {output}.")
 
 
 @app.command()

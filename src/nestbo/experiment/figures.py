@@ -12,6 +12,7 @@ from nestbo.experiment.results import Array, Results, Series
 from nestbo.experiment.suites import Suite, Task
 from nestbo.experiment.tables import called, heading
 from nestbo.experiment.trials import INITIAL
+from nestbo.files import written
 
 _FLOOR = 1e-10  # of regret, on a logarithmic axis
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#A0522D", "#7F7F7F")  # Okabe and Ito's
@@ -49,7 +50,9 @@ def figures(found: Results, folder: Path, suite: Suite | None = None, prefix: st
         some = {task: methods for task, methods in found.items() if task.space == space}
         path = folder / f"{prefix}{'-'.join(space.split(':')[:2])}.png"
         with matplotlib.rc_context(STYLE):
-            _draw(some, suite).savefig(path, dpi=100)
+            figure = _draw(some, suite)
+        with written(path) as file, matplotlib.rc_context(STYLE):
+            figure.savefig(file, dpi=100)
         paths.append(path)
     return paths
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from nestbo.errors import ArgumentError
 from nestbo.experiment.suites import Suite, Task
-from nestbo.experiment.trials import INITIAL, read_memories, write
+from nestbo.experiment.trials import INITIAL, read_memories, save, write
+from nestbo.files import written
 
 Array = NDArray[Any]
 _ENOUGH = 10  # trials: shorter ones than the tenth longest are left out
@@ -56,10 +57,15 @@ class Record:
         """The method's label in its suite; the text of its strategy where it was run in none."""
         return str(self.about.get("label", self.about["method"]))
 
-    def write(self, path: Path) -> None:
+    @property
+    def packed(self) -> dict[str, Array]:
         """Small: regret in single precision, which keeps its digits near 0."""
-        arrays = {"regret": self.regret.astype(np.float32), "arms": self.arms}
-        write(path, self.about, arrays | {"seconds": self.seconds.astype(np.float32)})
+        small = {"regret": self.regret.astype(np.float32), "seconds": self.seconds.astype(np.float32)}
+        return small | {"arms": self.arms}
+
+    def write(self, path: Path) -> None:
+        """Packed, into a file."""
+        write(path, self.about, self.packed)
 
 
 def records(place: Path) -> Iterator[tuple[str, Record]]:
@@ -83,13 +89,10 @@ def pack(place: Path, out: Path) -> int:
         raise ArgumentError(f"An archive is a zip file, got {out}.")
     out.parent.mkdir(parents=True, exist_ok=True)
     found = list(records(place))
-    part, single = out.with_suffix(".part"), out.with_suffix(".npz.part")
-    with zipfile.ZipFile(part, "w") as archive:
+    with written(out) as file, zipfile.ZipFile(file, "w") as archive:
         for name, record in found:
-            record.write(single)
-            archive.write(single, name)
-            single.unlink()
-    part.replace(out)
+            with archive.open(name, "w") as member:
+                save(member, record.about, record.packed)
     return len(found)
 
 

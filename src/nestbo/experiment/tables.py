@@ -12,6 +12,7 @@ from nestbo.errors import ArgumentError
 from nestbo.experiment.results import Results, results
 from nestbo.experiment.statistics import Row, rows, target
 from nestbo.experiment.suites import SUITES, Suite, Task
+from nestbo.files import written
 
 _BLOCK = re.compile(r"(<!-- results: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -103,14 +104,15 @@ def report(places: Sequence[Path], page: Path) -> list[str]:
 
     The marks are ``<!-- results: NAME -->`` and ``<!-- end -->``.
     """
-    text = page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8", errors="surrogateescape")
     names = [name for _, name, _ in _BLOCK.findall(text)]
     if not names or not set(names) <= set(SUITES):
         raise ArgumentError(
             f"{page} has no marks of suites ({', '.join(SUITES)}): <!-- results: paper --> <!-- end -->."
         )
     blocks = {name: _block(places, name, page.parent / "pictures") for name in names}
-    page.write_text(_BLOCK.sub(lambda m: m[1] + blocks[m[2]] + m[3], text), encoding="utf-8")
+    with written(page) as file:
+        file.write(_BLOCK.sub(lambda m: m[1] + blocks[m[2]] + m[3], text).encode("utf-8", "surrogateescape"))
     return names
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ import torch
 from torch import Tensor
 
 from nestbo.errors import ArgumentError
+from nestbo.files import replaced
 from nestbo.manifolds import Manifold, space
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
@@ -218,11 +218,14 @@ def _save(path: Path, about: dict[str, Any], state: Progress) -> None:
 
 def write(path: Path, about: dict[str, Any], arrays: dict[str, Any]) -> None:
     """One file, replaced at once, so that a kill leaves the old or the new one."""
-    part = path.with_suffix(".part")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with part.open("wb") as file:
-        np.savez_compressed(file, about=json.dumps(about), **arrays)
-    os.replace(part, path)
+    with replaced(path) as file:
+        save(file, about, arrays)
+
+
+def save(file: Any, about: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Into an open file."""
+    np.savez_compressed(file, about=json.dumps(about), **arrays)
 
 
 def _load(path: Path, trials: Trials, device: str) -> Progress:

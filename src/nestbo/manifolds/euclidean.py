@@ -52,6 +52,10 @@ class _Flat(Manifold):
         return f" Use a space of dimension {shape[-1]} for vectors of that length." if shape else ""
 
 
+# Widths of a box, whose squares, inverses and products are numbers, also where steps are kept in single precision.
+_NARROWEST, _WIDEST = 1e-30, 1e30
+
+
 @dataclass(frozen=True, repr=False)
 class Euclidean(_Flat):
     """R^n."""
@@ -111,6 +115,7 @@ class Box(_Flat):
             raise ArgumentError(
                 f"Box needs lower < upper, got [{lower[k]:g}, {upper[k]:g}] in coordinate {k}. Swap or widen them."
             )
+        _check_widths(upper - lower)
         object.__setattr__(self, "lower", tuple(lower.tolist()))
         object.__setattr__(self, "upper", tuple(upper.tolist()))
 
@@ -165,3 +170,14 @@ class Box(_Flat):
         k = int(torch.maximum(lower - x, x - upper).argmax())
         found = told_apart(x[k], self.lower[k] if x[k] < lower[k] else self.upper[k])
         return f"its coordinate {k} is {found}, it must lie between {self.lower[k]:g} and {self.upper[k]:g}"
+
+
+def _check_widths(width: Tensor) -> None:
+    """Refuse coordinates so wide or so narrow that distances cannot be computed."""
+    wrong = ~((width >= _NARROWEST) & (width <= _WIDEST))
+    if wrong.any():
+        k = int(wrong.nonzero()[0])
+        raise ArgumentError(
+            f"The coordinates of Box are between {_NARROWEST:g} and {_WIDEST:g} wide, got {width[k]:g} in "
+            f"coordinate {k}. Choose another unit for it, or search its logarithm."
+        )

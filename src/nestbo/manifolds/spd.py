@@ -21,6 +21,9 @@ from nestbo.manifolds.spd_metrics import METRICS, Metric
 _POSITIVE = 1.0
 _SAFELY_POSITIVE = 1e4
 _LARGEST_LOG = 100.0  # in the chart of all matrices
+_SMALLEST, _LARGEST = 1e-100, 1e100  # bounds of eigenvalues whose products and their inverses are numbers
+_NARROW = 1.1  # the ratio of bounds below which the variance of logarithms is a series
+_ROUNDING = 4.0  # roundings of the largest entry for each row, to which eigenvalues are known
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,10 +68,7 @@ class SPD(Manifold):
         """√(E d²) = √(2n·var) of two random matrices, var being that of a log-eigenvalue."""
         if self.eigenvalues is None:
             return math.sqrt(2 * self.n)
-        low, high = self.eigenvalues
-        first = (_log_integral(high) - _log_integral(low)) / (high - low)
-        second = (_log_square_integral(high) - _log_square_integral(low)) / (high - low)
-        return math.sqrt(2 * self.n * (second - first**2))
+        return math.sqrt(2 * self.n * _log_variance(*self.eigenvalues))
 
     @property
     def injectivity_radius(self) -> float:
@@ -94,29 +94,42 @@ class SPD(Manifold):
         return linalg.spectral(values, linalg.orthonormal(vectors))
 
     def project(self, x: Tensor) -> Tensor:
-        a = sym(x)
-        values, vectors = linalg.eigh(a.detach())
-        size, low, high = self._limits(values, _POSITIVE)
-        inside = ((values >= size * low) & (values <= size * high)).all(-1)[..., None, None]
-        _, low, high = self._limits(values, _SAFELY_POSITIVE)
-        eigen, size = (values / size, vectors), size.unsqueeze(-1)
-        return torch.where(inside, a, size * linalg.matrix_function(a / size, linalg.clip(low, high), eigen))
+        a = sym(x) if self.eigenvalues is None else self._within_bounds(sym(x), *self.eigenvalues)
+        return self._positive(a) if self._wide(x.dtype) else a
 
-    def _limits(self, values: Tensor, positive: float) -> tuple[Tensor, float, float]:
-        """A size (…, 1) and bounds on eigenvalues relative to it: without any, ``positive`` roundings above 0."""
-        if self.eigenvalues is not None:
-            return torch.ones_like(values[..., :1]), *self.eigenvalues
+    def _within_bounds(self, a: Tensor, low: float, high: float) -> Tensor:
+        values, vectors = linalg.eigh(a.detach())
+        inside = ((values >= low) & (values <= high)).all(-1)[..., None, None]
+        return torch.where(inside, a, linalg.matrix_function(a, linalg.clip(low, high), (values, vectors)))
+
+    def _positive(self, a: Tensor) -> Tensor:
+        """The nearest matrix that rounding leaves positive definite."""
+        values, vectors = linalg.eigh(a.detach())
         size = values.abs().amax(-1, keepdim=True)
-        return torch.where(size == 0, 1, size), positive * torch.finfo(values.dtype).eps, math.inf
+        size = torch.where(size == 0, 1, size)
+        eps = torch.finfo(a.dtype).eps
+        least = _POSITIVE if self.eigenvalues is None else _SAFELY_POSITIVE / 2
+        inside = (values >= least * eps * size).all(-1)[..., None, None]
+        eigen, size = (values / size, vectors), size.unsqueeze(-1)
+        clip = linalg.clip(_SAFELY_POSITIVE * eps, math.inf)
+        return torch.where(inside, a, size * linalg.matrix_function(a / size, clip, eigen))
+
+    def _wide(self, dtype: torch.dtype) -> bool:
+        """Whether there are matrices within the bounds that rounding leaves with negative eigenvalues."""
+        low, high = self.eigenvalues or (0.0, 1.0)
+        return low < _SAFELY_POSITIVE * torch.finfo(dtype).eps * high
 
     def violation(self, x: Tensor) -> Tensor:
-        asymmetry = (x - x.mT).abs().amax((-1, -2))
+        """Absolute, beyond the rounding of a matrix of this size."""
         values, _ = linalg.eigh(sym(x))
-        size, low, high = self._limits(values, _POSITIVE)
-        outside = torch.maximum(size * low - values, values - size * high).amax(-1)
-        if self.eigenvalues is None:
-            outside = outside / (size[..., 0] * low)  # there is no "slightly" not positive definite
-        return torch.maximum(asymmetry, outside.clamp(min=0))
+        size, eps = values.abs().amax(-1), torch.finfo(x.dtype).eps
+        low, high = self.eigenvalues or (0.0, math.inf)
+        outside = torch.maximum(low - values, values - high).amax(-1)
+        astray = torch.maximum((x - x.mT).abs().amax((-1, -2)), outside) - _ROUNDING * self.n * eps * size
+        if self._wide(x.dtype):  # there is no "slightly" not positive definite
+            least = torch.where(size == 0, 1, size) * _POSITIVE * eps
+            astray = torch.maximum(astray, 1 - values.amin(-1) / least)
+        return astray.clamp(min=0)
 
     def fault(self, x: Tensor) -> str:
         values = torch.linalg.eigvalsh(sym(x))
@@ -250,7 +263,22 @@ def _check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
         raise ArgumentError(
             f"Eigenvalue bounds need 0 < low < high < inf, got ({low:g}, {high:g}). Swap or widen them."
         )
+    if low < _SMALLEST or high > _LARGEST:
+        raise ArgumentError(
+            f"Eigenvalue bounds are between {_SMALLEST:g} and {_LARGEST:g}, got ({low:g}, {high:g}). "
+            "Choose another unit for the matrices."
+        )
     return low, high
+
+
+def _log_variance(low: float, high: float) -> float:
+    """The variance of log u for a uniform u between the bounds; of narrow ones by a series, as differences cancel."""
+    if high < _NARROW * low:
+        h = math.log1p((high - low) / low) / 2
+        return h**2 / 3 - h**4 / 15 + 2 * h**6 / 189  # of 1 − (h / sinh h)²
+    first = (_log_integral(high) - _log_integral(low)) / (high - low)
+    second = (_log_square_integral(high) - _log_square_integral(low)) / (high - low)
+    return second - first**2
 
 
 def _log_integral(u: float) -> float:

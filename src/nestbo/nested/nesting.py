@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from nestbo import linalg
@@ -121,7 +120,7 @@ class Nesting:
             split = zip(self.parts, self.ambient.split(gradients), strict=True)  # type: ignore[attr-defined]
             return self.bases.join(part.active(g) for part, g in split if part.kind is not Identity)  # type: ignore[attr-defined]
         second = (gradients @ gradients.mT).sum(-3) if isinstance(self.ambient, SPD) else gradients.mT @ gradients
-        return torch.linalg.eigh(second).eigenvectors[..., -self.latent.point_shape[0] :]
+        return linalg.eigh(second)[1][..., -self.latent.point_shape[0] :]
 
 
 def smaller(space: Manifold, latent_dim: Any) -> Manifold:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from nestbo.errors import ArgumentError
+from nestbo.interrupts import load
 from nestbo.linalg import sym
 from nestbo.manifolds import SPD, Box, Manifold, Sphere
 from nestbo.optimise.batch import Batch, Function, Result, check_options, stationarity
@@ -76,6 +77,7 @@ def _minimise(batch: Batch, vectors: _Vectors, at: tuple[int, ...], options: dic
     row, place = at
     data = tuple(part[row : row + 1] for part in batch.data)
 
+    load("scipy.optimize")
     from scipy.optimize import minimize  # a third of a second to import
 
     def value(v: np.ndarray[Any, Any]) -> tuple[float, np.ndarray[Any, Any]]:

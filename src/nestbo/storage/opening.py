@@ -16,6 +16,7 @@ from nestbo.storage.schema import check, check_integrity
 
 BUSY = 60.0  # seconds to wait for another process's transaction
 LOGS = ("-wal", "-journal")  # what SQLite writes beside a file before it writes to it
+BESIDE = (*LOGS, "-shm")
 _STEPS = 100  # of SQLite's machine for each byte of a file: checking a sound one takes fewer than one
 
 

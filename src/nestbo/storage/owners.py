@@ -1,36 +1,46 @@
-"""Who works on a trial: a process, told apart from those of other containers, and from those before the last boot."""
+"""Who works on a trial: a call of a process, told apart from those of other containers, and of an earlier boot."""
 
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-NOBODY = "nobody"  # the owner of a trial whose run was interrupted
+from nestbo import calls
+
+NOBODY = "nobody"  # the owner of a trial that a call left behind
 
 
 class Owner(NamedTuple):
-    """A process: the boot of its machine, the namespace that its number is of, the number, and when it started."""
+    """A call of a process: the boot, the namespace that the process number is of, the number, its start, the call."""
 
     boot: str
     namespace: str
     number: str
     started: str
+    call: str
 
     def __str__(self) -> str:
         return "/".join(self)
 
 
-def owner() -> str:
-    """The present process."""
-    return str(Owner(_boot(), _namespace(), str(os.getpid()), _started(os.getpid())))
+def owner(call: str) -> str:
+    """A call of the present process."""
+    return str(Owner(*_process(os.getpid()), call))
+
+
+@cache
+def _process(pid: int) -> tuple[str, str, str, str]:
+    return _boot(), _namespace(), str(pid), _started(pid)
 
 
 def alive(text: str | None) -> bool:
-    """Whether an owner still runs; one that cannot be judged from here does.
+    """Whether an owner is still at work; one that cannot be judged from here is.
 
-    Process numbers are comparable within one boot and one namespace. Owners in files of schema 1 have neither, and are
-    taken for processes of this namespace, as they were then.
+    A call of another process is at work as long as that process runs. Process numbers are comparable within one boot
+    and one namespace. Owners in files of schema 1 have neither, and are taken for processes of this namespace, as they
+    were then.
     """
     if text is None or text == NOBODY:
         return False
@@ -43,6 +53,8 @@ def alive(text: str | None) -> bool:
     found = Owner(*parts)
     if (found.boot, found.namespace) != (_boot(), _namespace()):
         return True
+    if found.number == str(os.getpid()):
+        return calls.lasts(found.call)
     return _runs(found.number, found.started)
 
 

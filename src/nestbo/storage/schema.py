@@ -28,8 +28,8 @@ _TRIALS = """CREATE TABLE trials (
     checksum BLOB NOT NULL
 )"""
 _REVISIONS = "CREATE INDEX revisions ON trials (revision)"
-_OPEN = "CREATE INDEX open ON trials (number) WHERE status IN ('reserved', 'asked')"
-_TABLES = (_SETTINGS, _TRIALS, _REVISIONS, _OPEN)
+_STATES = "CREATE INDEX states ON trials (status, owner)"
+_TABLES = (_SETTINGS, _TRIALS, _REVISIONS, _STATES)
 
 # Those of schema 1, whose values were once declared as REAL.
 _FORMER_SETTINGS = "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"

@@ -297,8 +297,8 @@ def _alike(arms: list[Arm], runs: Runs) -> list[list[int]]:
 
 
 def _noise(surrogate: Surrogate) -> list[float]:
-    """The variance of the noise of values near the best, as the model of each run has it."""
+    """The variance of the noise of values near the best, as the model of each run has it: a finite number."""
     gp, back = surrogate.gp, surrogate.outputs.inverse
     best, deviation = gp.z.amin(-1, keepdim=True), (gp.scale * gp.noise).sqrt().unsqueeze(-1)
-    found: list[float] = (back(best + deviation) - back(best)).square().squeeze(-1).tolist()
+    found: list[float] = (back(best + deviation) - back(best)).square().nan_to_num().squeeze(-1).tolist()
     return found
