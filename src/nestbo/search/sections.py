@@ -90,8 +90,8 @@ class Section:
     told         the evaluations of that model; their values rank the starts
     pending      points under evaluation, flat, as the model sees them (runs, m, size); None if there are none
     ball         the part of the domain that is searched; None for all of it
-    basins       closed basins, which are left out; None if there are none
     memories     what the section wants remembered, one for each run; empty for nothing
+    basins       closed basins, which are left out; None if there are none
     ============ =====================================================================================================
     """
 
@@ -103,8 +103,8 @@ class Section:
     told: Runs
     pending: Tensor | None
     ball: Ball | None = None
-    basins: Basins | None = None
     memories: Sequence[Memory] = ()
+    basins: Basins | None = None
 
 
 def search(section: Section, rules: list[Surrogate], acquisition: str, optimiser: Optimiser) -> Tensor:

@@ -28,6 +28,9 @@ from nestbo.search.sections import Basins
 from nestbo.surrogate import Description, Effort, Metric, Sight, Surrogate, fit
 
 STRENGTHS = (0.0, 0.25, 1.0)  # of metrics that compete: none, one that hardly moves, one that may lose a direction
+SPANNED = (
+    1.0,
+)  # on a great sphere, where most directions matter little: competition was measured to cost a factor of 3
 _WHOLE = 20  # dimensions up to which a sphere is searched as a whole
 _SPANNED, _WIDER = 8, 3  # dimensions of the great sphere at first: so many, or so many more than the latent ones
 _GROWTH = 40  # evaluations for each dimension that it has later on
@@ -48,16 +51,13 @@ class Kind(NamedTuple):
 
 
 @cache
-def kinds_on(place: Manifold, name: str, sizes: tuple[Any, ...]) -> tuple[Kind, ...]:
+def kinds_on(place: Manifold, name: str, sizes: tuple[Any, ...], strengths: tuple[float, ...]) -> tuple[Kind, ...]:
     """The models that compete on what is searched; the isotropic one first, which ties go to."""
     nestings = {size: Nesting(place, smaller(place, size)) for size in sizes}
     nested = {size: nesting for size, nesting in nestings.items() if nesting.ambient != nesting.latent}
     if not nested:
-        return tuple(Kind(f"{name}:{strength:g}", None, strength) for strength in STRENGTHS)
-    found = [Kind(f"{name}:0", None, 0.0)]
-    for size, nesting in nested.items():
-        found += [Kind(f"nested:{size}:{strength:g}", nesting, strength) for strength in (0.0, 1.0)]
-    return tuple(found)
+        return tuple(Kind(f"{name}:{strength:g}", None, strength) for strength in strengths)
+    return tuple(Kind(f"nested:{size}:1", nesting, 1.0) for size, nesting in nested.items())
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,8 @@ class Learner:
         there = look.seen(runs)
         refining = runs.count % _REFINE == 0
         outputs = Log if runs.count % 2 and not refining and not runs.noisy else Standardise
-        kinds = kinds_on(look.place, look.name, self._sizes(look.place))
+        strengths = STRENGTHS if look.place == space else SPANNED
+        kinds = kinds_on(look.place, look.name, self._sizes(look.place), strengths)
         models = self._fit(look.place, kinds, there, outputs)
         rules = constraint_models(kernel(self.kernel, space), runs)
         chosen = scores(runs, kinds).argmax(1).tolist()
@@ -228,12 +229,14 @@ class Learner:
     def _fit(
         self, place: Manifold, kinds: tuple[Kind, ...], there: Runs, outputs: type[Outputs]
     ) -> dict[Kind, Surrogate]:
-        """Every model of the data; the first one's gradients are a guess of the subspace of nested ones."""
+        """Every model of the data; where a subspace is looked for anew, the full model's gradients are a guess of it."""
         models: dict[Kind, Surrogate] = {}
         for kind in kinds:
             previous, effort = together(refits(there, _fit_name(kind, outputs)))
-            anew = kind.nesting is not None and effort is Effort.ANEW
-            guess = kind.nesting.active(models[kinds[0]].gradients(there.x)) if anew and kind.nesting else None
+            guess = None
+            if kind.nesting is not None and effort is Effort.ANEW:
+                full = fit(self._description(place, Kind("", None, 0.0), outputs), there.data)
+                guess = kind.nesting.active(full.gradients(there.x))
             models[kind] = fit(self._description(place, kind, outputs), there.data, previous, effort, guess=guess)
         return models
 
@@ -282,7 +285,7 @@ class Learner:
             fits = {_fit_name(kind, outputs): model.fits[run] for kind, model in models.items()}
             said = {name: rows[run] for name, rows in forecasts.items() if all(map(math.isfinite, rows[run]))}
             own = look.memories[run]
-            more = {"fits": fits | rule_fits(rules, run), "frame": own.frame, "span": own.span}
+            more: dict[str, Any] = {"fits": fits | rule_fits(rules, run), "frame": own.frame, "span": own.span}
             found.append(replace(memory, **more, forecast=said if len(said) == len(models) else {}))
         return found
 
