@@ -231,7 +231,7 @@ class TestCommand:
             (2, "box:0:1", "Benchmark problems live on a Sphere or on SPD"),
             (3, "gaboo", "Did you mean 'gabo'?"),
             (5, "9", "from 1 to 4, got 9"),
-            (5, "two", "invalid int value"),
+            (5, "two", "wanted a whole number of at least 1, got 'two'"),
             (3, "hdgabo:latent_dim=9", "from 1 to 4, got 9"),
         ],
     )

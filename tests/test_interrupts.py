@@ -3,13 +3,16 @@
 import contextlib
 import dis
 import functools
+import gc
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,9 +20,7 @@ import pytest
 import torch
 
 import nestbo as nb
-
-# A file that was opened, and interrupted before its ``with``, is closed by nobody.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+from nestbo.interrupts import held_back, let_through
 
 SOURCES = str(Path(nb.__file__).parent), str(Path(threading.__file__).parent)
 FOREIGN = str(Path(torch.__file__).parents[1])  # site-packages lies below the standard library
@@ -89,19 +90,18 @@ def heard(code):
     return {(a, step.offset) for a in firsts for step in steps if guarded(a) == guarded(step.offset)}
 
 
-@contextlib.contextmanager
-def interrupted(k):
-    """Ctrl-C at an instant of the body; as in a notebook, the traceback is kept, and with it every frame."""
+def interrupted(k, work):
+    """Ctrl-C at an instant of some work; as in a notebook, the traceback is kept, and with it every frame."""
     try:
         with ControlC(k):
-            yield
+            work()
     except KeyboardInterrupt as error:
         sys.last_value = error
 
 
 def free(study, path):
-    """Nobody holds the file or the lock of the study."""
-    with contextlib.closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
+    """Nobody holds the file, if there is one, or the lock of the study."""
+    with contextlib.closing(sqlite3.connect(path or ":memory:", timeout=0, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         other.execute("ROLLBACK")
     seen = []
@@ -123,6 +123,15 @@ def goes_on(study, n, straight):
 WAYS = {"serial": {}, "threads": {"executor": ThreadPoolExecutor, "workers": 2}, "timeout": {"timeout": 60}}
 
 
+@pytest.fixture(autouse=True)
+def _swallowed(monkeypatch):
+    """Python itself drops an interrupt that comes while it destroys an object, and says so."""
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+    yield
+    sys.last_value = None
+    gc.collect()
+
+
 @pytest.fixture(scope="module")
 def straight():
     """The points of a run that nobody interrupts."""
@@ -131,12 +140,12 @@ def straight():
 
 @pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
 def test_control_c_at_any_instant_of_a_run_strands_nothing(options, straight, tmp_path, request):
-    """Full run: a thousand instants of each kind of run."""
-    for k in range(1, 4000, 4 if request.config.getoption("--full") else 151):
-        path = tmp_path / f"{k}.db"
+    """Full run: a thousand instants of each kind of run, on files."""
+    full = request.config.getoption("--full")
+    for k in range(1, 4000, 4 if full else 401 if "timeout" in options else 71):
+        path = tmp_path / f"{k}.db" if full else None
         with fresh(path) as study:
-            with interrupted(k):
-                study.run(bowl, 3, progress=False, **options)
+            interrupted(k, lambda: study.run(bowl, 3, progress=False, **options))
             free(study, path)
             goes_on(study, 4, straight)
     childless()
@@ -145,6 +154,36 @@ def test_control_c_at_any_instant_of_a_run_strands_nothing(options, straight, tm
 def childless():
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+@pytest.mark.parametrize("step", ["take_orphan", "reserve", "trials", "ask", "tell"])
+def test_control_c_after_a_step_and_again_while_things_are_put_in_order(step, straight, monkeypatch):
+    """The process lives on, and knows that nobody evaluates what it once began to."""
+    study, done = fresh(), getattr(nb.storage.Store, step)
+
+    def twice(store, *arguments, **options):
+        done(store, *arguments, **options)
+        monkeypatch.setattr(nb.storage.Store, "release", again)
+        raise KeyboardInterrupt
+
+    def again(store, *arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(nb.storage.Store, step, twice)
+        with contextlib.suppress(KeyboardInterrupt):
+            study.run(bowl, 3, progress=False)
+    goes_on(study, 4, straight)
+
+
+def test_a_transaction_that_was_left_open_is_undone(straight):
+    study = fresh()
+    study.run(bowl, 2, progress=False)
+    for look in (lambda: study.best, lambda: study.ask(), study.copy):
+        study._store._connection.execute("BEGIN IMMEDIATE")
+        study._store._connection.execute("DELETE FROM trials")
+        look()
+        assert len(study._store.trials()[0]) >= 2
 
 
 class Impatience:
@@ -182,30 +221,131 @@ def bombarded(delay, work):
 @pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
 def test_control_c_from_a_clock_strands_nothing(options, straight, tmp_path, request):
     """As it comes in life, some while the one before is being dealt with. Full run: a thousand of each kind of run."""
-    chance, path = random.Random(0), tmp_path / "s.db"
-    for _ in range(1000 if request.config.getoption("--full") else 25):
+    chance, full = random.Random(0), request.config.getoption("--full")
+    longest = 0.04 if full or "timeout" in options else 0.008  # seconds, as a run takes
+    for k in range(1000 if full else 20):
+        path = tmp_path / f"{k}.db" if full else None
         with fresh(path) as study:
-            bombarded(chance.uniform(1e-4, 0.04), lambda: study.run(bowl, 3, progress=False, **options))
+            bombarded(chance.uniform(1e-4, longest), lambda: study.run(bowl, 3, progress=False, **options))
             free(study, path)
             goes_on(study, 4, straight)
-        path.unlink()
     childless()
 
 
-@pytest.mark.parametrize("k", range(1, 1200, 61))
-def test_control_c_at_any_instant_of_ask_and_tell(k, straight, tmp_path):
+def test_control_c_at_any_instant_of_ask_and_tell(straight, tmp_path, request):
     """Whoever was interrupted looks at the study: a trial is pending, or told, or was never asked."""
-    path = tmp_path / "s.db"
-    with fresh(path) as study:
-        with interrupted(k):
-            study.tell(study.ask(), 1.0)
-        free(study, path)
-        for trial in study.pending:
-            study.tell(trial, 1.0)
-        while len(study.history) < 4:
-            study.tell(study.ask(), 1.0)
-        assert [(trial.index, trial.value) for trial in study.history] == [(k, 1.0) for k in range(4)]
-        assert torch.equal(study.history.points, straight)
+    for k in range(1, 1200, 3 if request.config.getoption("--full") else 151):
+        path = tmp_path / f"{k}.db"
+        with fresh(path) as study:
+            interrupted(k, lambda: study.tell(study.ask(), 1.0))
+            free(study, path)
+            for trial in study.pending:
+                study.tell(trial, 1.0)
+            while len(study.history) < 4:
+                study.tell(study.ask(), 1.0)
+            assert [(trial.index, trial.value) for trial in study.history] == [(k, 1.0) for k in range(4)]
+            assert torch.equal(study.history.points, straight)
+
+
+def test_control_c_at_any_instant_of_the_beginning(straight, tmp_path, request):
+    """Whoever was interrupted begins the study again: the file is not half made. Full run: every third instant."""
+    for k in range(1, 3000, 3 if request.config.getoption("--full") else 301):
+        path = tmp_path / f"{k}.db"
+        interrupted(k, functools.partial(fresh, path))
+        with fresh(path) as study:
+            free(study, path)
+            goes_on(study, 4, straight)
+
+
+def test_control_c_at_any_instant_of_opening_an_older_file(tmp_path, request):
+    """Whoever was interrupted opens the file again: it is as it was, or as it is now. Full run: every third instant."""
+    for k in range(1, 5000, 3 if request.config.getoption("--full") else 501):
+        path = shutil.copy(Path(__file__).parent / "golden" / "schema1-hdgabo.db", tmp_path / f"{k}.db")
+        interrupted(k, functools.partial(nb.Study.load, path))
+        with nb.Study.load(path) as study:
+            free(study, path)
+            study.add(study.history[0].x, 0.5)
+            assert study.history[-1].value == 0.5
+
+
+def press():
+    signal.raise_signal(signal.SIGINT)
+
+
+@contextlib.contextmanager
+def comes_out():
+    """Ctrl-C comes out of the body."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        return
+    pytest.fail("Ctrl-C never came")
+
+
+class TestHoldingBack:
+    def test_it_comes_after_the_body(self):
+        done = []
+        with comes_out(), held_back():
+            press()
+            done.append(1)
+        assert done
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+    def test_it_comes_after_an_error(self):
+        with comes_out(), held_back():
+            press()
+            raise ValueError
+
+    def test_who_insists_gets_it_at_once(self):
+        done = []
+        with comes_out(), held_back(patience=0.01):
+            press()
+            time.sleep(0.02)
+            press()
+            done.append(1)
+        assert not done
+
+    def test_it_is_let_through_once(self):
+        """What clears up after it is not disturbed again."""
+        done = []
+        with comes_out(), held_back():
+            try:
+                with let_through():
+                    press()
+                    done.append("never")
+            finally:
+                press()
+                done.append("cleared up")
+        assert done == ["cleared up"]
+
+    def test_what_came_before_is_let_through(self):
+        done = []
+        with comes_out(), held_back():
+            press()
+            with let_through():
+                done.append(1)
+        assert not done
+
+    @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+    def test_a_process_that_is_forked_meanwhile_has_its_own(self):
+        with held_back():
+            child = os.fork()
+            if child == 0:
+                with contextlib.suppress(KeyboardInterrupt):
+                    press()
+                    os._exit(1)
+                os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+
+    def test_other_threads_and_other_handlers_are_left_alone(self):
+        with held_back(), ThreadPoolExecutor(1) as executor:
+            executor.submit(lambda: held_back().__enter__()).result()
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            with held_back(), let_through():
+                press()
+        finally:
+            signal.signal(signal.SIGINT, before)
 
 
 IMPORTS = """

@@ -14,7 +14,7 @@ SOURCE = Path(nestbo.__file__).parent
 # From the ground up: a module imports from the layers below its own, and from inside itself. A new module finds its
 # place here.
 LAYERS = (
-    ("errors", "calls", "interrupts"),
+    ("errors", "calls", "interrupts", "text"),
     ("specification", "linalg", "apart"),
     ("manifolds",),
     ("memory",),
@@ -39,7 +39,7 @@ GEOMETRY = {"errors", "specification", "linalg", "manifolds"}
 ONLY = {
     "kernels": GEOMETRY,
     "history": GEOMETRY | {"memory"},
-    "storage": GEOMETRY | {"history", "memory", "calls"},
+    "storage": GEOMETRY | {"history", "memory", "calls", "interrupts"},
     "problems": GEOMETRY | {"nested", "optimise"},
     "plots": GEOMETRY | {"history", "memory", "storage"},
 }

@@ -103,7 +103,7 @@ def test_a_free_worker_gets_a_point_while_others_are_at_work_and_pending_points_
     quiet(study, f, 4, executor=ThreadPoolExecutor, workers=4)
     points = torch.tensor(seen)
     assert (torch.cdist(points, points) + torch.eye(4) > 1e-3).all()
-    assert all("parameters" in trial.memory["full"] for trial in study.history[3:])
+    assert all("full" in trial.memory.fits for trial in study.history[3:])
 
 
 def test_eight_workers_lose_nothing_and_double_nothing(tmp_path, request):
@@ -492,8 +492,8 @@ def test_a_dask_worker_is_killed_while_evaluating(tmp_path):
 def test_a_run_says_that_a_cluster_has_no_workers(monkeypatch):
     """After a while, and again; when workers come, it goes on."""
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(nb.parallel, "_FIRST_WORD", 0.3)
-    monkeypatch.setattr(nb.parallel, "_NEXT_WORD", 0.2)
+    monkeypatch.setattr(nb.parallel, "_SILENCE", 0.1)
+    monkeypatch.setattr(nb.parallel, "_WORD", 0.3)
     words, study = [], fresh()
 
     class Listening(nb.progress.Reporter):

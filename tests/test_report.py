@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -21,11 +22,12 @@ from typer.testing import CliRunner
 import nestbo as nb
 from damage import sign
 from nestbo.cli import app
+from nestbo.cli.reporting import _state
 from nestbo.errors import ArgumentError, NestboError
 from nestbo.plots import DRAWINGS
 from nestbo.report import Watch, page
 from nestbo.report.page import _duration
-from nestbo.report.serving import Live
+from nestbo.report.serving import Live, hosts
 from nestbo.strategies import STRATEGIES
 
 ROOT = Path(__file__).parent.parent
@@ -98,7 +100,7 @@ def test_all_there_is_to_say(arms):
     assert all(image["alt"] for image in reader.all("img"))
     assert reader.all("progress") == [{"max": "12", "value": "9", "aria-label": "Evaluations done"}]
     assert f"{arms.best.value:.6g}".replace("-", "−") in reader.text
-    for said in ("nested:2:incumbent", "robot.py:cost", "choice=in-turn", torch.__version__.split("+")[0]):
+    for said in ("nested:2:incumbent", "robot.py:cost", "choice=(inturn)", torch.__version__.split("+")[0]):
         assert said in reader.text
     assert "987654321" not in reader.text  # the study's own settings are not to be overwritten
     rows = [attributes for attributes in reader.all("td") if "data-key" in attributes]
@@ -203,7 +205,7 @@ def test_names_and_failures_are_text_and_nothing_else(attacked):
 
 def test_memories_of_a_stranger_are_text_too():
     study = nb.Study(nb.Sphere(2), nb.RandomSearch()).run(cost, 2, progress=False)
-    study._store._connection.execute("UPDATE trials SET memory = ?", ('{"arm": ["<script>x</script>", 3]}',))
+    study._store._connection.execute("UPDATE trials SET memory = ?", ('{"arm": "<script>x</script>"}',))
     sign(study._store._connection)
     study._known = type(study._known)()
     reader = read(nb.Study.copy(study))
@@ -302,6 +304,28 @@ def test_another_host_is_refused(watch, host):
     assert "page" not in body
 
 
+@pytest.mark.parametrize("host", ["LOCALHOST:{}", "127.0.0.1:{}"])
+def test_names_of_hosts_have_no_case(watch, host):
+    assert ask(watch, host=host)[0].status == 200
+
+
+def test_the_port_of_http_may_be_left_out():
+    assert hosts(80) == {"127.0.0.1:80", "localhost:80", "127.0.0.1", "localhost"}
+    assert hosts(8765) == {"127.0.0.1:8765", "localhost:8765"}
+    try:
+        made = Watch(lambda: "state", lambda state: "page", port=80)
+    except NestboError:
+        pytest.skip("port 80 is not free, or not ours")
+    thread = threading.Thread(target=made.run)
+    thread.start()
+    found = [
+        ask(made, host=host)[0].status for host in ("127.0.0.1", "localhost", None, "evil.example", "localhost:81")
+    ]
+    made.stop()
+    thread.join(10)
+    assert found == [200, 200, 200, 421, 421]
+
+
 @pytest.mark.parametrize(
     ("path", "method", "status"), [("/../a.db", "GET", 404), ("/x", "GET", 404), ("/", "POST", 501), ("/", "HEAD", 200)]
 )
@@ -398,6 +422,28 @@ def test_watch_reports_a_busy_port(tmp_path):
         other.listen()
         said = invoke("watch", store, "--port", other.getsockname()[1], code=1).stderr
     assert "is in use by another program" in said
+
+
+def test_the_state_changes_whenever_something_is_asked_or_told(tmp_path):
+    """Also when a point is found for an index that was reserved before."""
+    while_reserved, after = [], []
+
+    @dataclass(frozen=True, repr=False)
+    class Looking(nb.RandomSearch):
+        def suggest(self, *given, **options):
+            while_reserved.append(_state(watcher))
+            return super().suggest(*given, **options)
+
+    study = nb.Study(nb.Sphere(2), nb.RandomSearch(), store=tmp_path / "a.db")
+    with study, nb.Study.load(tmp_path / "a.db") as watcher:
+        study.strategy = Looking()
+        for outcome in ({"value": 1.0}, {"failed": "why"}):
+            trial = study.ask()
+            after.append(_state(watcher))
+            study.tell(trial, **outcome)
+            after.append(_state(watcher))
+    assert len({*while_reserved, *after}) == 5  # the second was reserved after the first was told
+    assert while_reserved[1] == after[1]
 
 
 # in a browser

@@ -1,11 +1,14 @@
 """Suites: what they compare, how they run and go on, and the files that come out."""
 
+import io
+import json
 import signal
 import subprocess
 import sys
 import time
 import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -238,3 +241,109 @@ class TestCommand:
         main(["unpack", str(tmp_path / "a.zip"), "-o", str(tmp_path / "b")])
         count = len(list(smoke.glob("*.npz")))
         assert [line.split(" ")[0] for line in capsys.readouterr().out.splitlines()] == [str(count)] * 2
+
+
+def damaged(kind, sound):
+    """A file of results that is none, in one of many ways."""
+    words = {"empty": b"", "text": b"words", "array": b"\x93NUMPY\x01\x00", "cut": sound[: len(sound) // 2]}
+    if kind in words:
+        return words[kind]
+    made = io.BytesIO()
+    if kind == "pickle":
+        np.save(made, np.array([{}], dtype=object), allow_pickle=True)
+    elif kind == "pickle inside":
+        np.savez(made, about="{}", seconds=np.array([{}], dtype=object))
+    elif kind == "zip":
+        zipfile.ZipFile(made, "w").close()
+    elif kind == "other arrays":
+        np.savez(made, x=np.zeros(3))
+    elif kind == "no mapping":
+        np.savez(made, about="[]", seconds=np.zeros(3), regret=np.zeros((1, 3)), arms=np.zeros((1, 3)))
+    elif kind == "nothing said":
+        np.savez(made, about="{}", seconds=np.zeros(3), regret=np.zeros((1, 3)), arms=np.zeros((1, 3)))
+    else:
+        data = dict(np.load(io.BytesIO(sound)))
+        about = json.loads(str(data["about"]))
+        about |= {"another space": {"space": "sphere:../../x"}, "another label": {"label": 3}}.get(kind, {})
+        other = {"regret": np.zeros((1, 99))} if kind == "other shapes" else {}
+        np.savez(made, **data | {"about": json.dumps(about)} | other)
+    return made.getvalue()
+
+
+KINDS = ["empty", "text", "array", "cut", "pickle", "pickle inside", "zip", "other arrays", "no mapping"]
+
+
+class TestFilesFromAnywhere:
+    """What is no file of results is told as such, and what others wrote is not written through."""
+
+    @pytest.fixture
+    def sound(self, smoke, tmp_path):
+        pack(smoke, tmp_path / "sound.zip")
+        with zipfile.ZipFile(tmp_path / "sound.zip") as archive:
+            return archive.read(archive.namelist()[0])
+
+    @pytest.mark.parametrize("kind", [*KINDS, "nothing said", "other shapes", "another space", "another label"])
+    def test_garbage(self, kind, sound, tmp_path, capsys):
+        folder = tmp_path / "folder"
+        folder.mkdir()
+        (folder / "a.npz").write_bytes(damaged(kind, sound))
+        with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
+            archive.writestr("a.npz", damaged(kind, sound))
+        for place in (folder, tmp_path / "b.zip"):
+            for command in (["table", str(place)], ["unpack", str(place), "-o", str(tmp_path / "out")]):
+                with pytest.raises(SystemExit) as stop:
+                    main(command)
+                said = capsys.readouterr().err
+                assert stop.value.code == 2
+                assert "a.npz" in said
+                assert "that nestbo wrote, or is damaged" in said.replace("\n", " ")
+                assert not any(word in said for word in ("allow_pickle", "Cannot load", "Traceback"))
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_garbage_where_a_run_would_go_on(self, kind, sound, tmp_path, capsys):
+        trials = SMALL.cells("random", "sphere", seeds=[0])[0].trials
+        path = tmp_path / trials.name
+        path.write_bytes(damaged(kind, sound))
+        with pytest.raises(ArgumentError, match="no trials that nestbo wrote, or is damaged"):
+            run_trials(trials, 6, path)
+        assert path.read_bytes() == damaged(kind, sound)
+
+    def test_a_damaged_archive(self, smoke, tmp_path, capsys):
+        pack(smoke, tmp_path / "a.zip")
+        sound = bytearray((tmp_path / "a.zip").read_bytes())
+        sound[200:400] = bytes(200)
+        (tmp_path / "a.zip").write_bytes(sound)
+        with pytest.raises(ArgumentError, match="or is damaged"):
+            unpack(tmp_path / "a.zip", tmp_path / "out")
+
+    @pytest.mark.parametrize("suffix", ["", ".part"])
+    def test_unpacking_writes_through_no_link(self, suffix, smoke, tmp_path):
+        pack(smoke, tmp_path / "a.zip")
+        names = [name for name, _ in records(tmp_path / "a.zip")]
+        out, precious = tmp_path / "out", tmp_path / "precious"
+        out.mkdir()
+        for name in names:
+            (out / f"{name}{suffix}").symlink_to(precious)
+            (out / Path(name).with_suffix(".part")).symlink_to(precious)
+        precious.write_text("mine") if suffix else None
+        unpack(tmp_path / "a.zip", out)
+        assert [path.name for path in sorted(out.glob("*.npz"))] == sorted(names)
+        assert not any((out / name).is_symlink() for name in names)
+        assert precious.read_text() == "mine" if suffix else not precious.exists()
+
+    def test_packing_writes_through_no_link(self, smoke, tmp_path):
+        precious = tmp_path / "precious"
+        precious.write_text("mine")
+        for name in ("a.part", "a.npz.part", "a.zip.part"):
+            (tmp_path / name).symlink_to(precious)
+        pack(smoke, tmp_path / "a.zip")
+        assert precious.read_text() == "mine"
+        assert len(list(records(tmp_path / "a.zip"))) == len(list(smoke.glob("*.npz")))
+
+    @pytest.mark.parametrize("option", ["--first", "--trials", "--budget", "--jobs", "--threads", "--chunk"])
+    @pytest.mark.parametrize("given", ["-1", "1.5", "many", "9" * 5000])
+    def test_numbers_that_are_none(self, option, given, tmp_path, capsys):
+        with pytest.raises(SystemExit) as stop:
+            main(["run", option, given, "--out", str(tmp_path)])
+        assert stop.value.code == 2
+        assert "wanted a whole number of at least" in capsys.readouterr().err

@@ -34,6 +34,8 @@ _BASELINE = 12  # evaluated points that may be the best of noisy ones
 _SCALES = (0.5, 0.15, 0.05, 0.015, 0.005)  # of the typical distance
 _INCUMBENTS = 4
 _POOL = 256
+_JOINTLY = 64  # pending points whose values are sampled together with that of a candidate
+_BELIEVED = 1000  # of more pending points, those that a process is conditioned on
 _PENALTY = 10.0  # beyond the bounds of a chart
 _CHUNK = {"cpu": 2**10, "cuda": 2**16}  # candidates of all runs together that are evaluated at once
 
@@ -146,15 +148,26 @@ def improvement(
     """The acquisition function of a name, as the evaluations want it.
 
     Where values are ``noisy``, "logei" is "lognei". Where only some evaluations are ``feasible`` (runs, n), the best is
-    one of these, if there are any, and "ei" is "logei", whose maximum is at the same point.
+    one of these, if there are any, and "ei" is "logei", whose maximum is at the same point. Samples of the values at
+    pending points are drawn as long as there are few of these; of many the expected values are believed.
     """
     load(*_LATE)
+    if pending is not None and pending.shape[-2] > _JOINTLY:
+        gp, feasible, pending = _believed(gp, pending, feasible)
     name = "logei" if name == "ei" and feasible is not None else name
     name = "lognei" if name == "logei" and noisy else name
     among = None if feasible is None else feasible | ~feasible.any(-1, keepdim=True)
     best = (gp.z if among is None else torch.where(among, gp.z, torch.inf)).amin(-1)
     found: Callable[[Tensor], Tensor] = ACQUISITIONS[name](Question(gp, best, pending, seed, among))
     return found
+
+
+def _believed(gp: GP, pending: Tensor, feasible: Tensor | None) -> tuple[GP, Tensor | None, None]:
+    """A process that takes its own expectations at pending points, the newest of very many, for evaluations there."""
+    points = pending[..., -_BELIEVED:, :].unflatten(-1, gp.kernel.space.point_shape)
+    if feasible is not None:
+        feasible = torch.cat([feasible, torch.ones_like(pending[..., -_BELIEVED:, 0], dtype=torch.bool)], -1)
+    return gp.given(points), feasible, None
 
 
 def constrained(

@@ -38,15 +38,17 @@ def apart(work: Callable[[], T], seconds: float) -> T:
         if child == 0:
             _live(work, seconds, sender)
         sender.close()
+        alone = False
         try:
             with let_through():
-                answer: T | KeyboardInterrupt = _answer(child, receiver, seconds)
+                answer, alone = _answer(child, receiver, seconds)
         finally:
-            _end(child)
+            _end(child, alone)
             receiver.close()
     if isinstance(answer, KeyboardInterrupt):
         raise answer
-    return answer
+    result: T = answer
+    return result
 
 
 def _live(work: Callable[[], Any], seconds: float, sender: Any) -> NoReturn:
@@ -61,14 +63,23 @@ def _live(work: Callable[[], Any], seconds: float, sender: Any) -> NoReturn:
             answer = work()
         except KeyboardInterrupt:
             answer = KeyboardInterrupt()
-        sender.send(answer)
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         _die_in(_COLLECTING)
+        sender.send((answer, _childless()))
         while True:
             signal.pause()
     finally:
         os._exit(0)
+
+
+def _childless() -> bool:
+    """Whether all that this process started has ended."""
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return True
+    return False
 
 
 def _die_in(seconds: float) -> None:
@@ -77,14 +88,18 @@ def _die_in(seconds: float) -> None:
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def _answer(child: int, receiver: Any, seconds: float) -> Any:
-    """What a child sends. Its death is looked for: a pipe does not tell of it while any other process holds its end."""
+def _answer(child: int, receiver: Any, seconds: float) -> tuple[Any, bool]:
+    """What a child sends: its answer, and whether it has no children left.
+
+    Its death is looked for: a pipe does not tell of it as long as another process, forked meanwhile, holds the end.
+    """
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         died = _died(child)
         try:
             if receiver.poll(0 if died else min(left, _LOOK)):
-                return receiver.recv()
+                answer, alone = receiver.recv()
+                return answer, alone
         except EOFError:
             died = True
         if died:
@@ -102,19 +117,25 @@ def _died(child: int) -> bool:
         return True
 
 
-def _end(child: int) -> None:
-    """Kill a child, its group and, where the system tells (Linux), whatever else descends from it."""
+def _end(child: int, alone: bool) -> None:
+    """Kill a child and, unless it is alone, what descends from it."""
+    if not alone:
+        _end_descendants(child)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child, signal.SIGKILL)
+    _kill(child)  # it may not have got as far as having a group
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(child, 0)
+
+
+def _end_descendants(child: int) -> None:
+    """Kill what descends from a child, where the system tells (Linux); elsewhere, only its group is killed."""
     _kill(child, signal.SIGSTOP)  # from now on it starts nothing
     end = time.monotonic() + _KILLING
     while (found := _descendants(child)) and time.monotonic() < end:
         for process in found:
             _kill(process)
         time.sleep(0.001)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child, signal.SIGKILL)
-    _kill(child)  # it may not have got as far as having a group
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(child, 0)
 
 
 def _kill(process: int, number: int = signal.SIGKILL) -> None:

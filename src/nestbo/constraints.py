@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nestbo.errors import ConstraintError
+from nestbo.errors import ConstraintError, shown
 from nestbo.manifolds import Manifold
 from nestbo.optimise import lbfgs
 
@@ -43,7 +43,9 @@ class Constraints:
     def of(cls, function: Any, space: Manifold) -> Constraints:
         """The constraints that a user's function expresses, tried on a few points of the space."""
         if not callable(function):
-            raise ConstraintError(f"constraints is a function of a point, ≥ 0 where it is allowed, got {function!r}.")
+            raise ConstraintError(
+                f"constraints is a function of a point, ≥ 0 where it is allowed, got {shown(function)}."
+            )
         points = space.random(3, rng=torch.Generator().manual_seed(0))
         tried = cls(function, space, len(_called(function, points[0])))
         found = tried(points)
@@ -181,7 +183,9 @@ def _vector(found: Any) -> Tensor:
     except (TypeError, ValueError, RuntimeError):
         values = torch.empty(0)
     if values.dtype == torch.bool or values.is_complex() or values.numel() == 0:
-        raise ConstraintError(f"constraints gives a number, or several, ≥ 0 where a point is allowed, got {found!r}.")
+        raise ConstraintError(
+            f"constraints gives a number, or several, ≥ 0 where a point is allowed, got {shown(found)}."
+        )
     return values.double().reshape(-1)
 
 

@@ -1,5 +1,9 @@
 """What nestbo raises on a user's mistake: each message says what was wanted, what came, and what to do."""
 
+from typing import Any
+
+_LONGEST = 200  # characters of what came, in a message
+
 
 class NestboError(Exception):
     """The base of every error nestbo raises on purpose."""
@@ -35,3 +39,12 @@ class ObjectiveError(NestboError):
 
 class ConstraintError(ArgumentError):
     """Constraints are no function of a point, are not those of the study, or no point was found that satisfies them."""
+
+
+def shown(value: Any) -> str:
+    """What came, for a message: not too long, and whatever its own ``repr`` does."""
+    try:
+        text = repr(value)
+    except Exception:  # a whole number of ten thousand digits has none
+        return f"a value of type {type(value).__name__} that cannot be shown"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from nestbo.apart import apart
-from nestbo.errors import ArgumentError, ObjectiveError
+from nestbo.errors import ArgumentError, ObjectiveError, shown
 from nestbo.history import Observation
 from nestbo.interrupts import let_through
 
@@ -41,12 +41,14 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         if not callable(self.f):
-            raise ArgumentError(f"run takes a function of a point, got {self.f!r}.")
+            raise ArgumentError(f"run takes a function of a point, got {shown(self.f)}.")
         seconds = self.timeout
         if seconds is None:
             return
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= _LONGEST:
-            raise ArgumentError(f"timeout is None or a positive number of seconds up to {_LONGEST:g}, got {seconds!r}.")
+            raise ArgumentError(
+                f"timeout is None or a positive number of seconds up to {_LONGEST:g}, got {shown(seconds)}."
+            )
         if not hasattr(os, "fork"):
             raise ArgumentError("timeout needs a system whose processes can fork, such as Linux. Leave it out.")
 
@@ -63,13 +65,13 @@ class Evaluation:
             value = self.f(x.copy() if self.numpy else torch.from_numpy(x.copy()))
             found = number(value.value if isinstance(value, Observation) else value)
             if found is None:
-                outcome = Outcome(None, f"the objective returned {repr(value)[:200]}, not a number")
+                outcome = Outcome(None, f"the objective returned {shown(value)}, not a number")
             else:
                 outcome = Outcome(observed(found, value))
         except KeyboardInterrupt:
             raise
         except SystemExit as error:
-            outcome = Outcome(None, f"the objective called exit({error.code!r})", error)
+            outcome = Outcome(None, f"the objective called exit({shown(error.code)})", error)
         except BaseException as error:  # also what is no Exception, such as asyncio.CancelledError
             outcome = Outcome(None, described(error), error)
         if os.getpid() != process:
@@ -86,10 +88,9 @@ class Evaluation:
 
 def number(value: Any) -> float | None:
     """A float from a number, a 0-d tensor or an array of one element; None from anything else."""
-    if isinstance(value, str | bytes | bool):
-        return None
     try:
-        return float(value.item() if hasattr(value, "item") else value)
+        plain = value.item() if hasattr(value, "item") else value
+        return None if isinstance(plain, str | bytes | bytearray | bool) else float(plain)
     except (TypeError, ValueError, RuntimeError, OverflowError):
         return None
 
@@ -110,12 +111,14 @@ def numbers(values: Any) -> list[float]:
         values = values.tolist()
     found = [number(value) for value in (values if isinstance(values, list | tuple) else [values])]
     if not found or None in found:
-        raise ArgumentError(f"constraints are numbers, ≥ 0 where they are satisfied, got {values!r}.")
+        raise ArgumentError(f"constraints are numbers, ≥ 0 where they are satisfied, got {shown(values)}.")
     return [value for value in found if value is not None]
 
 
-def described(error: BaseException) -> str:
-    """An error in words, not too many."""
+def described(error: Any) -> str:
+    """An error in words, not too many; or another thing that is given in place of one."""
+    if not isinstance(error, BaseException):
+        return shown(error)
     try:
         return f"{type(error).__name__}: {error}"[:500]
     except Exception:  # of its own __str__

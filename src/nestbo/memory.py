@@ -18,8 +18,9 @@ class Fit:
     """Where the next fit of a model starts.
 
     ``parameters`` are the logarithms of length scales and relative noise, ``basis`` the flat entries of a learned
-    basis, ``evaluations`` how many there were, and ``seen`` how many of them the fit looked at, if not at all.
-    ``failed`` says that nothing finite was found, so that the first start stands in.
+    basis, ``evaluations`` how many there were, ``seen`` how many of them the fit looked at, if not at all, and
+    ``given`` how many of them the model predicts from, if not from all. ``failed`` says that nothing finite was found,
+    so that the first start stands in.
     """
 
     parameters: tuple[float, ...]
@@ -27,6 +28,7 @@ class Fit:
     basis: tuple[float, ...] = ()
     seen: int | None = None
     failed: bool = False
+    given: int | None = None
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ _SILENT: dict[str, Any] = {f.name: getattr(Memory(), f.name) for f in dataclasse
 
 def _brief(fit: Fit) -> dict[str, Any]:
     """The JSON form of a fit."""
-    optional = {"basis": fit.basis, "seen": fit.seen, "failed": fit.failed}
+    optional = {"basis": fit.basis, "seen": fit.seen, "failed": fit.failed, "given": fit.given}
     return {
         "parameters": fit.parameters,
         "evaluations": fit.evaluations,
@@ -115,8 +117,9 @@ def _fit(found: dict[str, Any]) -> Fit:
         _numbers(found["parameters"]),
         _whole(found["evaluations"]),
         _numbers(found.get("basis", ())),
-        None if found.get("seen") is None else _whole(found["seen"]),
+        _optional(_whole)(found.get("seen")),
         _truth(found.get("failed", False)),
+        _optional(_whole)(found.get("given")),
     )
 
 

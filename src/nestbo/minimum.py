@@ -59,7 +59,7 @@ def minimize(
     >>> result.value < -0.99  # the minimum is -1
     True
     """
-    check_size("The budget", budget)
+    budget = check_size("The budget", budget)
     study = Study(space, strategy, seed=seed, store=store, constraints=constraints, noise=noise)
     study.run(f, max(0, budget - len(study.history.finished)), progress=progress, numpy=numpy)
     best, history = study.recommend(), study.history

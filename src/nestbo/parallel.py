@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from nestbo.errors import ArgumentError, NestboError
+from nestbo.errors import ArgumentError, NestboError, shown
 from nestbo.evaluation import Evaluation, Outcome, described
 from nestbo.history import Trial
 from nestbo.interrupts import held_back
@@ -23,8 +23,8 @@ Executor = futures.Executor
 Future = futures.Future[Outcome]
 
 _LOSSES = 3  # a trial whose worker died so many times has failed; the last time it ran alone
-_FIRST_WORD = 10.0  # seconds without an answer after which a run says that nobody is there to give one
-_NEXT_WORD = 60.0  # seconds until it says so again
+_SILENCE = 10.0  # seconds without an answer after which a run looks whether anybody is there to give one
+_WORD = 60.0  # seconds until it says again that nobody is
 _BREAKING = 1.0  # seconds within which a broken executor has said so of all its evaluations
 _PATIENCE = 2.0  # seconds for which Ctrl-C waits for an executor: most take milliseconds, some wait for a free place
 
@@ -58,35 +58,53 @@ class Pool:
         if (executor is None) != (workers is None):
             raise ArgumentError(
                 "executor and workers go together: executor=ProcessPoolExecutor, workers=8, "
-                f"got executor {executor!r} and workers {workers!r}."
+                f"got executor {shown(executor)} and workers {shown(workers)}."
             )
         if not (executor is None or isinstance(executor, Executor) or callable(executor)):
-            raise ArgumentError(f"executor is one of concurrent.futures, or a class of it, got {executor!r}.")
-        self.workers = 1 if workers is None else workers
-        check_size("The number of workers", self.workers)
+            raise ArgumentError(f"executor is one of concurrent.futures, or a class of it, got {shown(executor)}.")
+        self.workers = 1 if workers is None else check_size("The number of workers", workers)
         self.make = None if executor is None or isinstance(executor, Executor) else executor
         self.executor = Here() if executor is None else executor if isinstance(executor, Executor) else self._made()
 
     def _made(self) -> Executor:
         assert self.make is not None
-        made = self.make(self.workers)
+        try:
+            made = self.make(self.workers)
+        except Exception as error:
+            raise ArgumentError(
+                f"executor makes one of concurrent.futures for {self.workers} workers, and raised {described(error)}. "
+                "Pass a class such as ProcessPoolExecutor."
+            ) from error
         if not isinstance(made, Executor):
-            raise ArgumentError(f"executor makes one of concurrent.futures, got {made!r} from {self.make!r}.")
+            raise ArgumentError(f"executor makes one of concurrent.futures, got {shown(made)} from {shown(self.make)}.")
         return made
 
     def submit(self, call: Callable[..., Any], *arguments: Any) -> Future:
-        """Send a call to a worker."""
-        try:
+        """Send a call to a worker: to one of a new executor, where the one that was made here takes no more."""
+        if isinstance(self.executor, Here):
             return self.executor.submit(call, *arguments)
-        except RuntimeError as error:  # broken, or shut down
+        try:
+            return self._sent(call, *arguments)
+        except NestboError:
             if self.make is None:
-                raise NestboError(
-                    f"The executor takes no more evaluations ({described(error)}). Run again with a new one: all told "
-                    "is kept, and what was lost comes first. A class, such as ProcessPoolExecutor, is made anew."
-                ) from error
+                raise
         self.close(wait=False)
         self.executor = self._made()
-        return self.executor.submit(call, *arguments)
+        return self._sent(call, *arguments)
+
+    def _sent(self, call: Callable[..., Any], *arguments: Any) -> Future:
+        try:
+            future = self.executor.submit(call, *arguments)
+        except Exception as error:  # broken, shut down, or whatever else it says
+            raise NestboError(
+                f"The executor takes no more evaluations ({described(error)}). Run again with a new one: all told "
+                "is kept, and what was lost comes first. A class, such as ProcessPoolExecutor, is made anew."
+            ) from error
+        if not isinstance(future, futures.Future):
+            raise NestboError(
+                f"An executor gives a Future of concurrent.futures, got {shown(future)}. Use another one."
+            )
+        return future
 
     def undisturbed(self) -> contextlib.AbstractContextManager[None]:
         """Ctrl-C waits while an executor takes or gives up work; the present thread needs no such care."""
@@ -103,9 +121,14 @@ class Pool:
             return f"the dask cluster does not say whether it has workers ({described(error)})"
 
     def close(self, wait: bool = True) -> None:
-        """End what was made here."""
-        if self.make is not None:
+        """End what was made here; without ``wait``, as well as it can be."""
+        if self.make is None:
+            return
+        try:
             self.executor.shutdown(wait=wait, cancel_futures=True)
+        except Exception as error:
+            if wait:
+                raise NestboError(f"The executor does not shut down ({described(error)}). All told is kept.") from error
 
 
 class Driver:
@@ -161,16 +184,15 @@ class Driver:
 
     def _wait(self, ended: queue.SimpleQueue[Future]) -> list[Future]:
         """All that have ended, as soon as there is one."""
-        word = _FIRST_WORD
+        silent_until = time.monotonic()
         while True:
-            try:
-                first = ended.get(timeout=word)
+            with contextlib.suppress(queue.Empty):
+                first = ended.get(timeout=_SILENCE)
                 return [first, *(ended.get() for _ in range(ended.qsize()))]
-            except queue.Empty:
-                word = _NEXT_WORD
-            trouble = self.pool.trouble()
-            if trouble is not None:
+            now, trouble = time.monotonic(), self.pool.trouble()
+            if trouble is not None and now >= silent_until:
                 self.desk.wait(trouble)
+                silent_until = now + _WORD
 
     def _quiet(self) -> bool:
         """Whether a trial that may kill its worker waits until it is alone, or is."""

@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 from nestbo.history import Trial
 from nestbo.interrupts import load
+from nestbo.text import printable
 
 
 class Reporter:
@@ -28,7 +29,7 @@ class Reporter:
 
     def waiting(self, why: str) -> None:
         """When a run waits for what may never come, and again every minute."""
-        sys.stderr.write(f"waiting: {why}\n")
+        sys.stderr.write(printable(f"waiting: {why}\n"))
 
 
 class Lines(Reporter):
@@ -62,7 +63,7 @@ class Lines(Reporter):
 
     def say(self, text: str) -> None:
         """One line."""
-        print(text, file=self.stream, flush=True)
+        print(printable(text), file=self.stream, flush=True)
 
 
 class Bar(Reporter):
@@ -87,7 +88,7 @@ class Bar(Reporter):
         self.bar.console.print("interrupted; everything told is kept")
 
     def waiting(self, why: str) -> None:
-        self.bar.console.print(f"waiting: {why}")
+        self.bar.console.print(printable(f"waiting: {why}"), markup=False)
 
 
 def reporter(progress: bool | Reporter) -> Reporter:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nestbo.errors import ArgumentError, SpecificationError
+from nestbo.errors import ArgumentError, SpecificationError, shown
 
 _DEEPEST = 20
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -78,9 +78,9 @@ def check_known(kind: str, name: Any, known: Iterable[str]) -> None:
     """Refuse a name that is not known, and say which one is near."""
     if isinstance(name, str) and name in set(known):
         return
-    near = difflib.get_close_matches(str(name).lower(), known, n=1)
+    near = difflib.get_close_matches(name.lower(), known, n=1) if isinstance(name, str) else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise SpecificationError(f"Wanted a {kind} ({', '.join(sorted(known))}), got {name!r}.{hint}")
+    raise SpecificationError(f"Wanted a {kind} ({', '.join(sorted(known))}), got {shown(name)}.{hint}")
 
 
 def _depths(text: str) -> list[int]:

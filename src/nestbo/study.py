@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, overload
 
 import numpy as np
@@ -20,16 +21,25 @@ from torch import Tensor
 
 from nestbo import calls
 from nestbo.constraints import Constraints
-from nestbo.errors import ArgumentError, ConstraintError, NestboError, OffManifoldError, StoreError, TrialError
-from nestbo.evaluation import Evaluation, Outcome, number, numbers
+from nestbo.errors import (
+    ArgumentError,
+    ConstraintError,
+    NestboError,
+    OffManifoldError,
+    StoreError,
+    TrialError,
+    shown,
+)
+from nestbo.evaluation import Evaluation, Outcome, described, number, numbers
 from nestbo.history import Direction, History, Noise, Observation, Told, Trial
 from nestbo.manifolds import Manifold, space
-from nestbo.manifolds.base import check_size
+from nestbo.manifolds.base import check_size, is_whole
 from nestbo.parallel import Desk, Driver, Executor, Pool
 from nestbo.progress import Reporter, reporter
-from nestbo.storage import Store, Times, version
+from nestbo.storage import Store, Times, missing, version
 from nestbo.strategies import GaBO, Runs, Standing, Strategy, default_strategy, strategy
 from nestbo.surrogate import Model
+from nestbo.text import printable
 
 Objective = Callable[[Any], Any]
 T = TypeVar("T")
@@ -97,8 +107,8 @@ class Study:
         _check_path(store)
         self.space, self.strategy = space, strategy or default_strategy(space)
         self.strategy.check(space)
-        self.seed, self.direction = seed, direction
-        self.noise: Noise = noise if noise is None or isinstance(noise, str) else float(noise)
+        self.seed, self.direction = int(seed), direction
+        self.noise: Noise = noise if noise is None or isinstance(noise, str) else number(noise)
         self.constraints = None if constraints is None else Constraints.of(constraints, space)
         self._store = store if isinstance(store, Store) else Store(store)
         try:
@@ -177,6 +187,14 @@ class Study:
         if self._kept is None:
             made._store = self._store.copy()
         return made
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the study as it is now to another file, a new one, also while others go on with this one."""
+        _check_path(path, needed=True)
+        if os.path.lexists(path) or not missing(Path(path).absolute()):
+            raise ArgumentError(f"Wanted a new file to copy to, got {path}, which exists. Choose another path.")
+        self._check_open()
+        self._store.save(Path(path))
 
     def close(self) -> None:
         """Let go of the file. The study can be read as it is now, and be loaded again to go on with it."""
@@ -283,10 +301,10 @@ class Study:
             raise ArgumentError(f"add takes one point, of shape {self.space.point_shape}, got {tuple(x.shape)}.")
         y = number(value)
         if y is None or not math.isfinite(y):
-            raise ArgumentError(f"add takes a finite number as the value, got {value!r}.")
+            raise ArgumentError(f"add takes a finite number as the value, got {shown(value)}.")
         facts = self._facts(constraints, noise)
         if facts is None:
-            raise ArgumentError(f"add takes finite numbers as constraints, got {constraints!r}.")
+            raise ArgumentError(f"add takes finite numbers as constraints, got {shown(constraints)}.")
         if self.constraints is not None and not self.constraints.allows(x):
             facts["violation"] = -min(0.0, self.constraints.slack(x.unsqueeze(0)).item())
         told = Told((y,), **facts)
@@ -296,7 +314,7 @@ class Study:
         """Constraints and noise of an evaluation as fields of ``Told``; None if they are not finite."""
         variance = None if noise is None else number(noise)
         if noise is not None and not _positive(variance):
-            raise ArgumentError(f"noise is the variance of that in the value, a positive number, got {noise!r}.")
+            raise ArgumentError(f"noise is the variance of that in the value, a positive number, got {shown(noise)}.")
         values = None if constraints is None else numbers(constraints)
         earlier = next((t.constraints for t in reversed(self._read().trials) if t.status == "told"), values)
         if (values and len(values)) != (earlier and len(earlier)):
@@ -314,9 +332,8 @@ class Study:
     def ask(self, n: int) -> list[Trial]: ...
     def ask(self, n: int | None = None) -> Trial | list[Trial]:
         """A new trial to evaluate, or a list of ``n`` different ones."""
-        if n is not None:
-            check_size("The number of trials to ask for", n)
-        trials = self._within_a_call(partial(self._ask, n or 1, running=False))
+        count = 1 if n is None else check_size("The number of trials to ask for", n)
+        trials = self._within_a_call(partial(self._ask, count, running=False))
         return trials[0] if n is None else trials
 
     def _within_a_call(self, work: Callable[[str], T]) -> T:
@@ -373,7 +390,7 @@ class Study:
             logging.getLogger("nestbo").warning(
                 "%s was last written by %s; nestbo %s goes on with it, and may suggest other points.",
                 self._store.path,
-                "an earlier nestbo" if last is None else f"nestbo {last}",
+                "an earlier nestbo" if last is None else f"nestbo {printable(str(last), keep='')}",
                 version(),
             )
 
@@ -412,10 +429,12 @@ class Study:
         if (value is None) == (failed is None):
             raise ArgumentError("tell takes a value or failed='why', got both or neither.")
         if failed is None and number(value) is None:
-            raise ArgumentError(f"tell takes a number, got {value!r}. Use failed='why' for an evaluation without one.")
+            raise ArgumentError(
+                f"tell takes a number, got {shown(value)}. Use failed='why' for an evaluation without one."
+            )
         facts = self._facts(constraints, noise) if failed is None else {}
         if facts is None:
-            failed = f"the constraints are not all finite numbers: {constraints!r}"[:500]
+            failed = f"the constraints are not all finite numbers: {shown(constraints)}"[:500]
         done = _outcome(replace(waiting, told=replace(waiting.told, **(facts or {}))), value, failed)
         self._store.tell(done)
         return done
@@ -424,7 +443,7 @@ class Study:
         """The trial as it is stored, if it waits for a value."""
         index = trial.index if isinstance(trial, Trial) else trial
         waiting = self._find(index)
-        if isinstance(trial, Trial) and not torch.equal(trial.x, waiting.x):
+        if isinstance(trial, Trial) and not _same(trial.x, waiting.x):
             raise TrialError(
                 f"Trial {index} of this study is another point. Tell the study that asked for it; if x was changed in "
                 f"place, tell({index}, value)."
@@ -435,10 +454,11 @@ class Study:
 
     def _find(self, index: Any) -> Trial:
         """The trial of an index, as it is stored; the search begins with the last."""
-        found = next((trial for trial in reversed(self._read().trials) if trial.index == index), None)
-        if not isinstance(index, int) or found is None:
+        trials = reversed(self._read().trials) if is_whole(index) else ()
+        found = next((trial for trial in trials if trial.index == index), None)
+        if found is None:
             raise TrialError(
-                f"There is no trial {index!r} in this study. ask() makes one; pending lists the open ones."
+                f"There is no trial {shown(index)} in this study. ask() makes one; pending lists the open ones."
             )
         return found
 
@@ -459,7 +479,7 @@ class Study:
         A trial left behind by a run that was killed or interrupted is evaluated first. ``f`` gets one point, as a
         tensor or, with ``numpy``, as an array, and returns a number or an ``Observation``; what it raises is recorded
         as a failure unless ``on_error="raise"``. Ctrl-C ends the run and keeps everything told; the interrupted trials
-        stay pending.
+        stay pending, and the next run evaluates them first.
 
         ``executor`` evaluates on up to ``workers`` at a time, each getting a new point as soon as it is free: one of
         ``concurrent.futures`` or a class of it, which is then made anew when a worker's death breaks it. A trial whose
@@ -467,9 +487,9 @@ class Study:
         with a timeout, each runs in a forked process of its own.
         """
         self._check_open()
-        check_size("The number of evaluations", n, least=0)
+        n = check_size("The number of evaluations", n, least=0)
         if on_error not in ("record", "raise"):
-            raise ArgumentError(f'on_error is "record" or "raise", got {on_error!r}.')
+            raise ArgumentError(f'on_error is "record" or "raise", got {shown(on_error)}.')
         evaluation, report, best = Evaluation(f, numpy, timeout), reporter(progress), self.best
 
         def each(done: Trial, outcome: Outcome) -> None:
@@ -545,40 +565,54 @@ def too_near(space: Manifold, points: list[Tensor], others: list[Tensor]) -> boo
     return bool((torch.cdist(here, there) < _TOO_NEAR * usual).any())
 
 
+def _same(x: Any, y: Tensor) -> bool:
+    """Whether what came with a trial is the point y, to the last bit."""
+    return isinstance(x, Tensor) and x.shape == y.shape and bool((x.detach().cpu() == y).all())
+
+
 def _outcome(trial: Trial, value: Any, failed: str | None) -> Trial:
     """The trial, told or failed."""
     if failed is None:
         y = number(value)
         if y is not None and math.isfinite(y):
             return trial.with_value(y)
-        failed = f"the value is not a finite number: {value!r}"[:500]
-    return trial.with_failure(str(failed))
+        failed = f"the value is not a finite number: {shown(value)}"[:500]
+    return trial.with_failure(failed if isinstance(failed, str) else described(failed))
 
 
 def _check_settings(space: Any, strategy: Any, seed: Any, direction: Any, noise: Any) -> None:
     if not isinstance(space, Manifold):
         raise ArgumentError(
-            f'A study needs a space such as Sphere(2), got {space!r}. nestbo.space("sphere:2") reads a text.'
+            f'A study needs a space such as Sphere(2), got {shown(space)}. nestbo.space("sphere:2") reads a text.'
         )
     if strategy is not None and not isinstance(strategy, Strategy):
-        raise ArgumentError(f"The strategy is one such as GaBO(), got {strategy!r}.")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise ArgumentError(f"The seed is a whole number of at least 0, got {seed!r}.")
+        raise ArgumentError(f"The strategy is one such as GaBO(), got {shown(strategy)}.")
+    if not is_whole(seed) or not 0 <= seed < 2**64:
+        raise ArgumentError(f"The seed is a whole number from 0 to 2^64 − 1, got {shown(seed)}.")
     if direction not in ("minimize", "maximize"):
-        raise ArgumentError(f'The direction is "minimize" or "maximize", got {direction!r}.')
+        raise ArgumentError(f'The direction is "minimize" or "maximize", got {shown(direction)}.')
     if noise is not None and noise != "infer" and not _positive(noise):
-        raise ArgumentError(f'noise is a positive variance, "infer", or None for exact values, got {noise!r}.')
+        raise ArgumentError(f'noise is a positive variance, "infer", or None for exact values, got {shown(noise)}.')
 
 
 def _positive(value: Any) -> bool:
-    return not isinstance(value, bool) and isinstance(value, int | float) and 0 < value < math.inf
+    found = number(value)
+    return found is not None and 0 < found < math.inf
 
 
 def _check_path(path: Any, needed: bool = False) -> None:
     if isinstance(path, Store) and not needed:
         return
-    if (path is not None or needed) and not (isinstance(path, str | os.PathLike) and "\0" not in os.fspath(path)):
-        raise ArgumentError(f"A store is a path such as 'robot.db', got {path!r}.")
+    if path is None and not needed:
+        return
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise ArgumentError(f"A store is a path such as 'robot.db', got {shown(path)}.")
+    if str(Path(text)) == ":memory:":  # a word of SQLite's, and no file
+        raise ArgumentError(
+            f"A store is a file, which keeps a study, got {text!r}, which keeps nothing. Leave store out for a study "
+            "in memory."
+        )
 
 
 def _as_written_today(name: str, stored: Any) -> Any:
@@ -595,5 +629,5 @@ def _check_same(wanted: dict[str, Any], stored: dict[str, Any], path: Any) -> No
         found = bool(stored.get(name)) if isinstance(value, bool) else _as_written_today(name, stored.get(name))
         if found != value:
             raise ArgumentError(
-                f"{path} holds a study with {name} {found!r}, got {value!r}. Study.load(path) continues it."
+                f"{path} holds a study with {name} {shown(found)}, got {shown(value)}. Study.load(path) continues it."
             )

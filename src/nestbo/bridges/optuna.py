@@ -73,8 +73,9 @@ class ManifoldSampler(BaseSampler):
         if not (constraints_func is None or callable(constraints_func)):
             raise ArgumentError(f"constraints_func is a function of a trial, got {constraints_func!r}.")
         with own.Study(space, strategy, seed=seed, noise=noise) as checked:
-            self.space, self.strategy, self.noise = checked.space, checked.strategy, checked.noise
-        self.seed, self.name, self.constraints_func = seed, name, constraints_func
+            self.space, self.strategy = checked.space, checked.strategy
+            self.seed, self.noise = checked.seed, checked.noise
+        self.name, self.constraints_func = name, constraints_func
         self._parameters = distributions(space, name)
         self._warned = False
 

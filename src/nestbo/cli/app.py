@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +16,7 @@ from typer.core import TyperGroup
 from nestbo.errors import ArgumentError, NestboError
 from nestbo.files import written
 from nestbo.study import Study
+from nestbo.text import dumps, printable
 
 _UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])  # typer does not name it
 
@@ -75,13 +75,13 @@ def nestbo(
 
 
 def say(text: str) -> None:
-    """A message, on stderr."""
-    typer.echo(text, err=True)
+    """A message, on stderr; what a terminal would obey is shown instead."""
+    typer.echo(printable(text), err=True)
 
 
 def put(value: Any) -> None:
     """A result as one line of JSON, on stdout; floats survive to the last bit."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    sys.stdout.write(dumps(value) + "\n")
 
 
 def opened(path: str, constraints: Callable[[Any], Any] | None = None) -> Study:

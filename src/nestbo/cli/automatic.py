@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,7 +13,9 @@ from nestbo.cli.records import brief, described, recommendation
 from nestbo.errors import ArgumentError, NestboError
 from nestbo.manifolds import Manifold
 from nestbo.manifolds import space as manifold
+from nestbo.manifolds.base import is_whole
 from nestbo.study import Objective, Study
+from nestbo.text import printable
 
 FUNCTION = "FILE.py:function, which takes a tensor and returns a number, or problem:NAME[:latent_dim=5:seed=7]."
 Numpy = Annotated[bool, typer.Option("--numpy", help="The function takes a NumPy array.")]
@@ -70,7 +72,7 @@ def resume(
         numpy = numpy or (what is None and bool(known.get("numpy")))
         what = what or _remembered(known.get("objective"), store)
         budget = budget or known.get("budget")
-        if budget is None:
+        if not is_whole(budget):
             raise ArgumentError(f"{store} remembers no budget, and none was given. Pass --budget, evaluations in all.")
         f = _objective(what, study.space, numpy)
         if not quiet:
@@ -92,8 +94,8 @@ def _objective(what: str, where: Manifold, numpy: bool) -> Objective:
     return objective.load(what, where)
 
 
-def _remembered(text: str | None, store: str) -> str:
-    if text is None:
+def _remembered(text: Any, store: str) -> str:
+    if not isinstance(text, str):
         raise ArgumentError(f"{store} remembers no objective, and none was given. Name one: FILE.py:function.")
     return objective.released(text, store)
 
@@ -104,7 +106,7 @@ def _evaluate(study: Study, f: Objective, budget: int, *, numpy: bool, quiet: bo
     finished, best = study.history.finished, study.best
     reasons = [trial.told.failed for trial in finished if trial.status == "failed"]
     if reasons and not quiet:
-        say(f"{len(reasons)} of {len(finished)} evaluations failed; the last: {reasons[-1]}")
+        say(f"{len(reasons)} of {len(finished)} evaluations failed; the last: {printable(str(reasons[-1]), keep='')}")
     if best is not None:
         trust = study.recommend() if study.history.noisy else None
         put({**brief(best), **recommendation(study)}) if json else typer.echo(described(best, trust))

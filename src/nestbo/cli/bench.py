@@ -9,10 +9,11 @@ import typer
 from nestbo.cli.app import Store, app, opened, put, say
 from nestbo.cli.beginning import Allowed, Method, Noise, Seed, Space, Way, begun, under
 from nestbo.cli.records import brief, entries, number, parsed
-from nestbo.errors import ArgumentError, TrialError
+from nestbo.errors import ArgumentError, TrialError, shown
 from nestbo.evaluation import numbers
 from nestbo.history import Observation, Trial
 from nestbo.study import Study
+from nestbo.text import printable
 
 Numbers = Annotated[
     str | None,
@@ -134,7 +135,7 @@ def _variance(text: str | None) -> float | None:
 def _observation(value: Any, constraints: Any, noise: Any) -> Observation:
     """What was observed, checked before anything is told."""
     if noise is not None and (isinstance(noise, bool) or not isinstance(noise, int | float) or not noise > 0):
-        raise ArgumentError(f"Wanted the variance of the noise, a positive number, got {noise!r}.")
+        raise ArgumentError(f"Wanted the variance of the noise, a positive number, got {shown(noise)}.")
     return Observation(value, None if constraints is None else numbers(constraints), noise)
 
 
@@ -156,7 +157,9 @@ def _checked(entry: dict[str, Any]) -> tuple[int, Observation | None, str | None
     index, value, failed = (entry.get(name) for name in ("index", "value", "failed"))
     numeric = isinstance(value, int | float) and not isinstance(value, bool)
     if type(index) is not int or numeric == isinstance(failed, str) or not (numeric or value is None):
-        raise ArgumentError(f'Wanted {{"index": 0, "value": 1.5}} or {{"index": 0, "failed": "why"}}, got {entry!r}.')
+        raise ArgumentError(
+            f'Wanted {{"index": 0, "value": 1.5}} or {{"index": 0, "failed": "why"}}, got {shown(entry)}.'
+        )
     return index, _found(entry) if numeric else None, failed
 
 
@@ -179,6 +182,6 @@ def _check_open(study: Study, indices: list[int]) -> None:
 
 
 def _say_told(study: Study, trial: Trial) -> None:
-    outcome = repr(trial.value) if trial.status == "told" else f"failed, {trial.told.failed}"
+    outcome = repr(trial.value) if trial.status == "told" else f"failed, {printable(str(trial.told.failed), keep='')}"
     best = study.best
     say(f"Trial {trial.index}: {outcome}." + (f" Best: {best.value!r} (trial {best.index})." if best else ""))

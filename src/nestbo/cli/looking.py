@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from nestbo.cli.app import Json, Store, app, completion, first_line, opened, output_text, put, say
-from nestbo.cli.records import FORMATS, brief, described, recommendation, records, summary, table
+from nestbo.cli.records import FORMATS, ROWS, brief, described, recommendation, records, summary, table
 from nestbo.errors import ArgumentError, NestboError
 from nestbo.files import written
 from nestbo.kernels import KERNELS
@@ -17,6 +17,7 @@ from nestbo.manifolds import MANIFOLDS
 from nestbo.problems import PROBLEMS
 from nestbo.specification import check_known
 from nestbo.strategies import STRATEGIES
+from nestbo.text import printable
 
 TOPICS: dict[str, Mapping[str, Any]] = {
     "manifolds": MANIFOLDS,
@@ -44,9 +45,12 @@ def show(store: Store, json: Json = False) -> None:
             return
         console = Console(highlight=False)
         for name, text in _in_words(facts).items():
-            console.print(f"{name:10}{text}", markup=False)
-        if len(study.history):
-            console.print(table(study))
+            console.print(printable(f"{name:10}{text}", keep=""), markup=False)
+        history = study.history
+        if len(history):
+            console.print(table(history))
+        if (left := len(history) - ROWS) > 0:
+            console.print(f"{left} earlier trials are left out here; nestbo export writes all.", markup=False)
 
 
 def _in_words(facts: dict[str, Any]) -> dict[str, str]:
@@ -74,6 +78,17 @@ def best(store: Store, json: Json = False) -> None:
             put({**brief(trial), **recommendation(study)})
         else:
             typer.echo(described(trial, study.recommend() if study.history.noisy else None))
+
+
+@app.command()
+def copy(
+    store: Store,
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The file to make.")],
+) -> None:
+    """Copy a study to a new file, also while it is in use: its file alone may lack what was told last."""
+    with opened(store) as study:
+        study.save(target)
+        say(f"Copied {store} to {target}, {len(study.history)} trials.")
 
 
 @app.command()

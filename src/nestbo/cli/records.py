@@ -6,6 +6,7 @@ import csv
 import itertools
 import json
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, TextIO
@@ -13,8 +14,9 @@ from typing import Any, TextIO
 from torch import Tensor
 
 from nestbo.errors import ArgumentError
-from nestbo.history import Trial
+from nestbo.history import History, Trial
 from nestbo.study import Study
+from nestbo.text import cell, dumps, printable
 
 Times = Mapping[int, tuple[float | None, float | None]]
 
@@ -69,13 +71,14 @@ def _date(seconds: float | None) -> str | None:
 
 def summary(study: Study, path: str) -> dict[str, Any]:
     """The study in short: settings, counts, best trial."""
-    statuses = [trial.status for trial in study.history]
-    counts = {status: statuses.count(status) for status in ("told", "failed", "asked")}
+    history = study.history
+    counts = dict.fromkeys(("told", "failed", "asked"), 0) | Counter(trial.status for trial in history)
+    best = history.best
     return {
         "store": path,
         **study.settings,
         "counts": counts,
-        "best": None if study.best is None else brief(study.best),
+        "best": None if best is None else brief(best),
         **recommendation(study),
     }
 
@@ -88,7 +91,7 @@ def write_csv(study: Study, file: TextIO) -> None:
     names = [*(f"x{name}" for name in columns), *(f"constraint{k}" for k in range(len(told)))]
     writer.writerow(["index", "status", "value", "failed", "asked_at", "told_at", *names])
     for trial, row in zip(study.history, records(study), strict=False):
-        failed = trial.told.failed
+        failed = None if trial.told.failed is None else cell(trial.told.failed)
         start = [trial.index, trial.status, trial.value, failed, row["asked_at"], row["told_at"]]
         writer.writerow([*start, *trial.x.flatten().tolist(), *(trial.constraints or [None] * len(told))])
 
@@ -96,7 +99,7 @@ def write_csv(study: Study, file: TextIO) -> None:
 def write_jsonl(study: Study, file: TextIO) -> None:
     """One JSON object on a line for each trial."""
     for row in records(study):
-        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        file.write(dumps(row) + "\n")
 
 
 FORMATS = {"csv": write_csv, "jsonl": write_jsonl}
@@ -108,21 +111,26 @@ def short(x: Tensor, most: int = 6) -> str:
     return f"[{', '.join(numbers)}{', …' if x.numel() > most else ''}]"
 
 
-def table(study: Study) -> Any:
-    """The trials as a table of rich."""
+ROWS = 1000  # of a table: rich takes a second for them
+
+
+def table(history: History) -> Any:
+    """The last trials, and the best one, as a table of rich."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    best = study.best
+    best = history.best
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     result.add_column("trial", justify="right")
     result.add_column("status")
     result.add_column("value", justify="right")
     result.add_column("point or reason", overflow="fold")
-    for trial in study.history:
+    shown = history[-ROWS:]
+    first = [best] if best is not None and all(trial.index != best.index for trial in shown) else []
+    for trial in (*first, *shown):
         value = "" if trial.value is None else f"{trial.value:.6g}"
-        last = Text(str(trial.told.failed) if trial.status == "failed" else short(trial.x))
+        last = Text(printable(str(trial.told.failed)) if trial.status == "failed" else short(trial.x))
         status = trial.status if trial.feasible else f"{trial.status}, infeasible"
         style = "bold green" if best is not None and trial.index == best.index else None
         result.add_row(str(trial.index), status, value, last, style=style)

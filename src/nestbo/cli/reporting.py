@@ -52,7 +52,7 @@ def _page(study: Study, store: str, live: str | None = None) -> str:
 
 
 def _state(study: Study) -> str:
-    """What changes whenever something was asked or told."""
-    times = study.times
-    told = [told for _, told in times.values() if told is not None]
-    return f"{len(times)}:{len(told)}:{max(told, default=0.0)!r}"
+    """What changes whenever something was asked or told: how many there are of both, and when the last one was."""
+    pairs = study.times.values()
+    asked, told = ([time for pair in pairs if (time := pair[k]) is not None] for k in (0, 1))
+    return ":".join(f"{len(times)}:{max(times, default=0.0)!r}" for times in (asked, told))

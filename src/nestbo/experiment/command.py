@@ -10,12 +10,14 @@ from typing import Any, TypeAlias
 
 import torch
 
-from nestbo.errors import ArgumentError
+from nestbo.errors import NestboError
 from nestbo.experiment.results import pack, results, unpack
 from nestbo.experiment.runner import run as run_cells
 from nestbo.experiment.suites import SUITES, suite
 from nestbo.experiment.tables import report, tables
 from nestbo.experiment.trials import Trials, run
+from nestbo.manifolds.base import check_size
+from nestbo.text import printable
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _PLACES = "folders of results, or archives that pack wrote"
@@ -28,7 +30,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m nestbo.e
     given = parser.parse_args(arguments)
     try:
         code = given.command(given)
-    except (ArgumentError, OSError) as error:
+    except (NestboError, OSError) as error:
         parser.error(str(error))
     if code:
         raise SystemExit(code)
@@ -74,7 +76,7 @@ def _run(given: argparse.Namespace) -> int:
     options: dict[str, Any] = {"jobs": given.jobs, "threads": given.threads, "limit": given.limit}
     wrong = run_cells(cells, given.budget or chosen.budget, given.out, device=given.device, **options)
     for line in wrong:
-        sys.stderr.write(line + "\n")
+        sys.stderr.write(printable(line) + "\n")
     return int(bool(wrong))
 
 
@@ -83,7 +85,7 @@ def _add_one(commands: Commands) -> None:
     parser.add_argument("problem", help='such as "ackley"')
     parser.add_argument("space", help='such as "sphere:50"')
     parser.add_argument("method", help='a strategy such as "hdgabo:latent_dim=5", or "oracle"')
-    parser.add_argument("--latent-dim", type=int, help="the size of the hidden latent space")
+    parser.add_argument("--latent-dim", type=_count, help="the size of the hidden latent space")
     _add_common(parser, trials=10)
     parser.set_defaults(command=_one)
 
@@ -99,8 +101,8 @@ def _one(given: argparse.Namespace) -> None:
 
 
 def _add_common(parser: argparse.ArgumentParser, trials: int, budget: int | None = 305) -> None:
-    parser.add_argument("--trials", type=int, default=trials)
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--trials", type=_count, default=trials)
+    parser.add_argument("--first", type=_seed, default=0, help="the first seed")
     parser.add_argument("--budget", type=_count, default=budget, help=_BUDGET)
     parser.add_argument("--out", type=Path, required=True, help="the folder of the results")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
@@ -163,11 +165,19 @@ def _add_unpack(commands: Commands) -> None:
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError(text)
-    return number
+    return _whole(text, 1)
+
+
+def _seed(text: str) -> int:
+    return _whole(text, 0)
+
+
+def _whole(text: str, least: int) -> int:
+    try:
+        return check_size("it", int(text), least)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"wanted a whole number of at least {least}, got {text[:80]!r}") from error
 
 
 def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
+    sys.stdout.write(printable(line) + "\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
+import re
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,11 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nestbo.errors import ArgumentError
+from nestbo.experiment import arrays
 from nestbo.experiment.suites import Suite, Task
-from nestbo.experiment.trials import INITIAL, read_memories, save, write
+from nestbo.experiment.trials import INITIAL, read_memories
 from nestbo.files import written
+from nestbo.manifolds.base import is_whole
 
 Array = NDArray[Any]
+_SPACE = re.compile(r"(sphere|spd):[0-9]+(:[-+\w=.,]+)*")  # a part of it becomes the name of a picture
 _ENOUGH = 10  # trials: shorter ones than the tenth longest are left out
 
 
@@ -35,13 +38,26 @@ class Record:
     arms: Array
     seconds: Array
 
+    def __post_init__(self) -> None:
+        """Refuse what is no record: a file may come from anywhere."""
+        _check(**self.about)
+        trials = (len(self.about["seeds"]), len(self.seconds))
+        if self.regret.shape != trials or self.arms.shape != trials:
+            raise ValueError(f"{trials} trials and evaluations, but arrays {self.regret.shape} and {self.arms.shape}")
+
     @classmethod
-    def read(cls, file: Any) -> Record:
-        """From a path or an open file, packed or not."""
-        with np.load(file, allow_pickle=False) as data:
-            about = json.loads(str(data["about"]))
+    def read(cls, path: Path) -> Record:
+        """From a file, packed or not."""
+        with path.open("rb") as file:
+            return cls.load(file, path)
+
+    @classmethod
+    def load(cls, file: Any, name: object) -> Record:
+        """From an open file, which has a name."""
+        with arrays.loaded(file, name) as data:
+            about = arrays.about(data)
             if "seconds" not in data.files:
-                raise ArgumentError(f"{file} holds no trials that this version of nestbo ran. Run them again.")
+                raise ArgumentError(f"{name} holds no trials that this version of nestbo ran. Run them again.")
             if "regret" in data.files:
                 return cls(about, data["regret"].astype(float), data["arms"], data["seconds"])
             arms = np.array([[memory.arm or "" for memory in trial] for trial in read_memories(data)])
@@ -65,7 +81,17 @@ class Record:
 
     def write(self, path: Path) -> None:
         """Packed, into a file."""
-        write(path, self.about, self.packed)
+        arrays.write(path, self.about, self.packed)
+
+
+def _check(*, problem: Any, space: Any, latent_dim: Any, method: Any, seeds: Any, device: Any, **more: Any) -> None:
+    """Refuse what a file says of its trials, if it is of another kind than what nestbo says there."""
+    texts = (problem, space, method, device, more.get("label", ""))
+    whole = (0 if latent_dim is None else latent_dim, *seeds)
+    if not all(isinstance(text, str) for text in texts) or not all(map(is_whole, whole)):
+        raise ValueError("a text or a whole number is none")
+    if not _SPACE.fullmatch(space):
+        raise ValueError("trials are on a sphere or on matrices")
 
 
 def records(place: Path) -> Iterator[tuple[str, Record]]:
@@ -76,11 +102,15 @@ def records(place: Path) -> Iterator[tuple[str, Record]]:
         for path in sorted(place.glob("*.zip")):
             yield from records(path)
     elif zipfile.is_zipfile(place) and place.suffix == ".zip":
-        with zipfile.ZipFile(place) as archive:
-            for name in sorted(name for name in archive.namelist() if name.endswith(".npz")):
-                yield Path(name).name, Record.read(io.BytesIO(archive.read(name)))
+        yield from _archived(place)
     else:
         raise ArgumentError(f"Results are a folder of npz files, or a zip file that pack wrote, got {place}.")
+
+
+def _archived(place: Path) -> list[tuple[str, Record]]:
+    with arrays.readable(place), zipfile.ZipFile(place) as archive:
+        names = sorted(name for name in archive.namelist() if name.endswith(".npz"))
+        return [(Path(name).name, Record.load(io.BytesIO(archive.read(name)), f"{name} in {place}")) for name in names]
 
 
 def pack(place: Path, out: Path) -> int:
@@ -92,7 +122,7 @@ def pack(place: Path, out: Path) -> int:
     with written(out) as file, zipfile.ZipFile(file, "w") as archive:
         for name, record in found:
             with archive.open(name, "w") as member:
-                save(member, record.about, record.packed)
+                arrays.save(member, record.about, record.packed)
     return len(found)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import wilcoxon
 
 from nestbo.experiment.results import Array, Series
 from nestbo.experiment.trials import ORACLE
@@ -81,6 +80,8 @@ def reached(best: Array, goal: float) -> float | None:
 
 def paired(one: Series, other: Series) -> float | None:
     """p of Wilcoxon's signed-rank test of the logarithms of regret, seed by seed, at evaluations that both have."""
+    from scipy.stats import wilcoxon  # a second to import, which every command would wait for
+
     seeds = [seed for seed in one.seeds if seed in other.seeds]
     if len(seeds) < 6:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from nestbo.experiment.results import Results, results
 from nestbo.experiment.statistics import Row, rows, target
 from nestbo.experiment.suites import SUITES, Suite, Task
 from nestbo.files import written
+from nestbo.text import printable
 
 _BLOCK = re.compile(r"(<!-- results: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -31,7 +33,14 @@ def tables(found: Results, suite: Suite | None = None, goal: float | None = None
     for task, made in each.items():
         wanted = target(task.problem) if goal is None else goal
         devices = sorted({device for one in found[task].values() for device in one.devices})
-        lines += [f"### {heading(task)}", "", *_numbers(made, suite, wanted), "", f"Run on {', '.join(devices)}.", ""]
+        lines += [
+            f"### {_harmless(heading(task))}",
+            "",
+            *_numbers(made, suite, wanted),
+            "",
+            f"Run on {_harmless(', '.join(devices))}.",
+            "",
+        ]
     return lines[:-1]
 
 
@@ -96,7 +105,12 @@ def _head(*cells: str) -> list[str]:
 
 
 def _line(*cells: str) -> str:
-    return "| " + " | ".join(cells) + " |"
+    return "| " + " | ".join(map(_harmless, cells)) + " |"
+
+
+def _harmless(text: str) -> str:
+    """A text from a file for a page: no HTML, no end of a cell or of a line."""
+    return html.escape(printable(text, keep=""), quote=False).replace("|", "\\|")
 
 
 def report(places: Sequence[Path], page: Path) -> list[str]:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from nestbo.errors import ArgumentError
-from nestbo.files import replaced
+from nestbo.experiment import arrays
 from nestbo.manifolds import Manifold, space
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
@@ -199,38 +199,26 @@ def _about(trials: Trials, device: str, path: Path) -> dict[str, Any]:
         "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else "cpu",
     }
     if path.exists():
-        with np.load(path, allow_pickle=False) as file:
-            former = json.loads(str(file["about"]))
-        for key in ("nestbo", "torch", "python", "device"):
-            about[key] = ", ".join(dict.fromkeys([*former[key].split(", "), about[key]]))
+        with arrays.opened(path) as file:
+            former = arrays.about(file)
+            for key in ("nestbo", "torch", "python", "device"):
+                about[key] = ", ".join(dict.fromkeys([*former[key].split(", "), about[key]]))
     return about
 
 
 def _save(path: Path, about: dict[str, Any], state: Progress) -> None:
-    arrays = {
+    kept = {
         "x": state.x.cpu().numpy(),
         "y": state.y.cpu().numpy(),
         "seconds": np.array(state.seconds),
         "memories": np.frombuffer(_written(state.memories), np.uint8),
     }
-    write(path, about, arrays)
-
-
-def write(path: Path, about: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """One file, replaced at once, so that a kill leaves the old or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replaced(path) as file:
-        save(file, about, arrays)
-
-
-def save(file: Any, about: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """Into an open file."""
-    np.savez_compressed(file, about=json.dumps(about), **arrays)
+    arrays.write(path, about, kept)
 
 
 def _load(path: Path, trials: Trials, device: str) -> Progress:
-    with np.load(path, allow_pickle=False) as file:
-        about = json.loads(str(file["about"]))
+    with arrays.opened(path) as file:
+        about = arrays.about(file)
         for name, wanted in asdict(trials).items():
             if about[name] != (list(wanted) if name == "seeds" else wanted):
                 raise ArgumentError(f"{path} holds trials with {name} {about[name]!r}, got {wanted!r}.")
@@ -254,5 +242,5 @@ def evaluated(path: Path) -> int:
     """How many evaluations of each trial a file holds; 0 where there is none."""
     if not path.exists():
         return 0
-    with np.load(path, allow_pickle=False) as file:
+    with arrays.opened(path) as file:
         return len(file["seconds"])

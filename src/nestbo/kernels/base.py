@@ -17,6 +17,7 @@ from nestbo.manifolds import Manifold
 
 _PRIOR_WIDTH = 1.0  # standard deviation of the logarithm of a length scale
 _CALIBRATION_PAIRS = 200
+_CALIBRATION_NUMBERS = 10_000_000  # in all points together: in very many dimensions a few pairs say as much as many
 _MEDIANS: dict[Any, float] = {}
 
 
@@ -91,12 +92,14 @@ class ManifoldKernel(Kernel):  # type: ignore[misc]
 
     def _calibrate(self) -> float:
         """The length scale at which random pairs have average correlation ½, by bisection on its logarithm."""
-        points = self.space.random(2, _CALIBRATION_PAIRS, 1, rng=torch.Generator().manual_seed(0))
-        pairs = self.statistic(points[0], points[1])
+        most = _CALIBRATION_NUMBERS // (2 * math.prod(self.space.point_shape))
+        pairs = max(1, min(_CALIBRATION_PAIRS, most))
+        points = self.space.random(2, pairs, 1, rng=torch.Generator().manual_seed(0))
+        statistic = self.statistic(points[0], points[1])
         low, high = (bound.log().item() for bound in self.lengthscale_bounds)
         for _ in range(50):
             middle = (low + high) / 2
-            correlation = self.correlate(pairs, torch.tensor([math.exp(middle)], dtype=torch.float64)).mean()
+            correlation = self.correlate(statistic, torch.tensor([math.exp(middle)], dtype=torch.float64)).mean()
             low, high = (middle, high) if correlation < 0.5 else (low, middle)
         return math.exp((low + high) / 2)
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from numbers import Integral
+from typing import Any, Self, TypeGuard
 
 import torch
 from torch import Tensor
 
-from nestbo.errors import ArgumentError, OffManifoldError, ShapeError
+from nestbo.errors import ArgumentError, OffManifoldError, ShapeError, shown
 from nestbo.linalg import safe_sqrt
 from nestbo.specification import Specified
+
+_LARGEST = 2**31 - 1  # a size or a count: no computer holds, or does, more
+_PRECISIONS = (torch.float32, torch.float64)  # in which all operations exist
 
 
 @dataclass(frozen=True)
@@ -179,7 +183,10 @@ class Manifold(Specified, ABC):
         return v / self.norm(x, v)[(..., *[None] * len(self.point_shape))]
 
     def check(self, x: Any, tolerance: float = 1e-6) -> Tensor:
-        """Return x (a tensor, array or nested list) as a tensor of points, or say why it is not one."""
+        """Return x (a tensor, array or nested list) as a tensor of points, or say why it is not one.
+
+        Studies work in double precision, and so does this: what is a point here, is one everywhere.
+        """
         x = as_tensor(x)
         self._check_shape(x)
         finite = x.isfinite().flatten(x.ndim - len(self.point_shape)).all(-1)
@@ -188,14 +195,14 @@ class Manifold(Specified, ABC):
             raise OffManifoldError(
                 f"{self} points are finite, got NaN or infinity in {count} of {total}. Drop or repair these."
             )
-        violation = self.violation(x)
+        violation = self.violation(x.double())
         off = int((violation > tolerance).sum())
         if off:
             worst = x.reshape(-1, *self.point_shape)[int(violation.argmax())]
             which = "" if violation.ndim == 0 else f", but {off} of {violation.numel()} are none. The worst"
             raise OffManifoldError(
                 f"Wanted points of {self} to within {tolerance:g}{which}: {self.fault(worst.double().cpu())}. "
-                "Use .project(x) for a nearest point."
+                "Use .project(x), in double precision, for a nearest point."
             )
         return x
 
@@ -220,17 +227,25 @@ def told_apart(found: Tensor, wanted: float) -> str:
 
 
 def as_tensor(x: Any) -> Tensor:
-    """A floating-point tensor from a tensor, array, number or nested list; Python's numbers and integers in float64."""
+    """A tensor from a tensor, array, number or nested list: in float32 if it has this precision, else in float64."""
     try:
         x = torch.as_tensor(x, dtype=None if hasattr(x, "dtype") else torch.float64)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise ArgumentError(f"Wanted a tensor, array or list of numbers, got {type(x).__name__}: {error}.") from error
     if x.is_complex():
         raise ArgumentError("Wanted real numbers, got complex ones. Pass the real part.")
-    return x if x.is_floating_point() else x.double()
+    return x if x.dtype in _PRECISIONS else x.double()
 
 
-def check_size(name: str, value: Any, least: int = 1) -> None:
-    """Raise unless ``value`` is a whole number of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ArgumentError(f"{name} is a whole number of at least {least}, got {value!r}.")
+def is_whole(value: Any) -> TypeGuard[int]:
+    """Whether a value is a whole number, Python's or NumPy's; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def check_size(name: str, value: Any, least: int = 1) -> int:
+    """``value`` as Python's int, if it is a whole number of at least ``least``."""
+    if not is_whole(value) or value < least:
+        raise ArgumentError(f"{name} is a whole number of at least {least}, got {shown(value)}.")
+    if value > _LARGEST:
+        raise ArgumentError(f"{name} is at most {_LARGEST}, got {shown(value)}.")
+    return int(value)

@@ -63,7 +63,7 @@ class Euclidean(_Flat):
     n: int
 
     def __post_init__(self) -> None:
-        check_size("The dimension of Euclidean", self.n)
+        object.__setattr__(self, "n", check_size("The dimension of Euclidean", self.n))
 
     @classmethod
     def samples(cls) -> list[Self]:

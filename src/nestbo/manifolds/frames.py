@@ -20,8 +20,8 @@ class Frames(Manifold):
 
     def __post_init__(self) -> None:
         name = type(self).__name__
-        check_size(f"The number of rows of {name}", self.n, least=2)
-        check_size(f"The number of columns of {name}", self.p)
+        object.__setattr__(self, "n", check_size(f"The number of rows of {name}", self.n, least=2))
+        object.__setattr__(self, "p", check_size(f"The number of columns of {name}", self.p))
         if self.p >= self.n:
             raise ArgumentError(f"{name}(n, p) needs p < n, got n = {self.n} and p = {self.p}. Choose fewer columns.")
 

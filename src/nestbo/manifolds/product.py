@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nestbo import linalg
-from nestbo.errors import ArgumentError
+from nestbo.errors import ArgumentError, shown
 from nestbo.manifolds.base import Manifold
 from nestbo.manifolds.euclidean import Box
 from nestbo.manifolds.spd import SPD
@@ -27,7 +27,7 @@ class Product(Manifold):
     def __init__(self, *factors: Manifold) -> None:
         wrong = [factor for factor in factors if not isinstance(factor, Manifold)]
         if wrong or not factors:
-            came = repr(wrong[0]) if wrong else "nothing"
+            came = shown(wrong[0]) if wrong else "nothing"
             raise ArgumentError(f"Product takes manifolds, got {came}. Write Product(Sphere(2), SPD(3)).")
         object.__setattr__(self, "factors", factors)
 

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from nestbo import linalg
-from nestbo.errors import ArgumentError
+from nestbo.errors import ArgumentError, shown
 from nestbo.linalg import sym
-from nestbo.manifolds.base import Manifold
+from nestbo.manifolds.base import Manifold, is_whole
 from nestbo.manifolds.frames import fault_of_frame
 
 # √(E θ²) = √(π²/3 + 2) for the angle θ between two uniform rotations, whose density is (1 − cos θ)/π.
@@ -29,8 +29,11 @@ class Rotation(Manifold):
     n: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.n, bool) or self.n != 3:
-            raise ArgumentError(f"Rotation(3) holds the rotations of space, got {self.n!r}. In a plane, use Torus(1).")
+        if not is_whole(self.n) or self.n != 3:
+            raise ArgumentError(
+                f"Rotation(3) holds the rotations of space, got {shown(self.n)}. In a plane, use Torus(1)."
+            )
+        object.__setattr__(self, "n", 3)
 
     @classmethod
     def samples(cls) -> list[Self]:

@@ -31,7 +31,7 @@ class Simplex(Manifold):
     n: int
 
     def __post_init__(self) -> None:
-        check_size("The dimension of Simplex, one less than its proportions,", self.n)
+        object.__setattr__(self, "n", check_size("The dimension of Simplex, one less than its proportions,", self.n))
 
     @classmethod
     def samples(cls) -> list[Self]:

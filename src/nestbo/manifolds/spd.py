@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nestbo import linalg
-from nestbo.errors import ArgumentError
+from nestbo.errors import ArgumentError, shown
 from nestbo.linalg import sym
 from nestbo.manifolds.base import Chart, Manifold, check_size, told_apart
 from nestbo.manifolds.euclidean import Euclidean
@@ -39,9 +39,9 @@ class SPD(Manifold):
     eigenvalues: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        check_size("The size of SPD matrices", self.n)
+        object.__setattr__(self, "n", check_size("The size of SPD matrices", self.n))
         if not isinstance(self.metric, str) or self.metric not in METRICS:
-            raise ArgumentError(f"The metric of SPD is one of {', '.join(METRICS)}, got {self.metric!r}.")
+            raise ArgumentError(f"The metric of SPD is one of {', '.join(METRICS)}, got {shown(self.metric)}.")
         if self.eigenvalues is not None:
             object.__setattr__(self, "eigenvalues", _check_bounds(self.eigenvalues))
 
@@ -258,7 +258,7 @@ def _check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
     try:
         low, high = (float(bound) for bound in bounds)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"Eigenvalue bounds are two numbers (low, high), got {bounds!r}.") from None
+        raise ArgumentError(f"Eigenvalue bounds are two numbers (low, high), got {shown(bounds)}.") from None
     if not 0 < low < high < math.inf:
         raise ArgumentError(
             f"Eigenvalue bounds need 0 < low < high < inf, got ({low:g}, {high:g}). Swap or widen them."

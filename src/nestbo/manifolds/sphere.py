@@ -20,7 +20,7 @@ class Sphere(Manifold):
     n: int
 
     def __post_init__(self) -> None:
-        check_size("The dimension of Sphere", self.n)
+        object.__setattr__(self, "n", check_size("The dimension of Sphere", self.n))
 
     @classmethod
     def samples(cls) -> list[Self]:

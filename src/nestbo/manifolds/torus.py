@@ -22,7 +22,7 @@ class Torus(Manifold):
     n: int
 
     def __post_init__(self) -> None:
-        check_size("The number of angles of Torus", self.n)
+        object.__setattr__(self, "n", check_size("The number of angles of Torus", self.n))
 
     @classmethod
     def samples(cls) -> list[Self]:

@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from nestbo import linalg
-from nestbo.errors import ArgumentError
+from nestbo.errors import ArgumentError, shown
 from nestbo.manifolds import SPD, Grassmann, Manifold, Product, Sphere
 from nestbo.nested.base import NestedMapping
 from nestbo.nested.identity import Identity
@@ -133,7 +133,7 @@ def smaller(space: Manifold, latent_dim: Any) -> Manifold:
         raise ArgumentError(f"{space} has no nested spaces inside; they exist in a Sphere, SPD and products of these.")
     size: int = space.n  # type: ignore[attr-defined]
     if isinstance(latent_dim, bool) or not isinstance(latent_dim, int) or not 1 <= latent_dim <= size:
-        raise ArgumentError(f"latent_dim of {space} is a whole number from 1 to {size}, got {latent_dim!r}.")
+        raise ArgumentError(f"latent_dim of {space} is a whole number from 1 to {size}, got {shown(latent_dim)}.")
     return replace(space, n=latent_dim)  # type: ignore[type-var]
 
 
@@ -141,6 +141,6 @@ def _entries(space: Product, latent_dim: Any) -> tuple[Any, ...]:
     if not isinstance(latent_dim, tuple) or len(latent_dim) != len(space.factors):
         raise ArgumentError(
             f"latent_dim of {space} is a tuple with one entry per factor, None for one to leave whole, "
-            f"got {latent_dim!r}."
+            f"got {shown(latent_dim)}."
         )
     return latent_dim

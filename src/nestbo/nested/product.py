@@ -9,7 +9,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from nestbo.errors import ArgumentError
+from nestbo.errors import ArgumentError, shown
 from nestbo.manifolds import Manifold, Product
 from nestbo.nested.base import NestedMapping
 from nestbo.nested.identity import Identity
@@ -27,7 +27,7 @@ class NestedProduct(NestedMapping):
     def __post_init__(self) -> None:
         wrong = [m for m in self.mappings if not isinstance(m, NestedMapping)]
         if wrong or not self.mappings:
-            came = repr(wrong[0]) if wrong else "none"
+            came = shown(wrong[0]) if wrong else "none"
             raise ArgumentError(f"NestedProduct takes a tuple with one mapping per factor, got {came}.")
 
     @property

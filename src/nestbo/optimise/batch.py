@@ -15,12 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nestbo.errors import ArgumentError, ShapeError
+from nestbo.errors import ArgumentError, ShapeError, shown
 from nestbo.manifolds.base import Manifold, check_size
 from nestbo.optimise.replay import replayed
 from nestbo.optimise.state import Reason, State
 
 Function = Callable[..., Tensor]
+
+_COARSEST = 1e18  # of tolerances: torch takes no larger whole number
 
 
 @dataclass(frozen=True)
@@ -200,6 +202,6 @@ def initial_state(batch: Batch, memory: tuple[Tensor, ...]) -> State:
 
 def check_options(*, tolerance: float, max_iterations: int) -> None:
     """Refuse stopping rules that have no meaning."""
-    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not tolerance >= 0:
-        raise ArgumentError(f"tolerance is a number ≥ 0, got {tolerance!r}.")
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 <= tolerance <= _COARSEST:
+        raise ArgumentError(f"tolerance is a number from 0 to {_COARSEST:g}, got {shown(tolerance)}.")
     check_size("max_iterations", max_iterations)

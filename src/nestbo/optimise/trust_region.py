@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from nestbo.errors import ArgumentError
+from nestbo.errors import ArgumentError, shown
 from nestbo.manifolds.base import Manifold
 from nestbo.optimise.batch import (
     NEAR_BOUND,
@@ -61,7 +61,7 @@ def trust_region(
     """
     check_options(tolerance=tolerance, max_iterations=max_iterations)
     if hessian not in ("exact", "differences"):
-        raise ArgumentError(f'hessian is "exact" or "differences", got {hessian!r}.')
+        raise ArgumentError(f'hessian is "exact" or "differences", got {shown(hessian)}.')
     batch = Batch(f, manifold, start, data)
     radius = batch.start.new_full(batch.start.shape[:2], min(batch.limit, manifold.typical_distance) / 8)
     problem = _Problem(batch, constraints, hessian == "exact", tolerance)

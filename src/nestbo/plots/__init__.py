@@ -5,13 +5,11 @@ Nothing here touches pyplot or needs a display. A new picture is one function of
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 
 import matplotlib
 from matplotlib.figure import Figure
 
-from nestbo.errors import ArgumentError
 from nestbo.plots.arms import arms
 from nestbo.plots.best import best
 from nestbo.plots.convergence import convergence
@@ -23,6 +21,7 @@ from nestbo.plots.subspace import subspace
 from nestbo.plots.summary import summarise
 from nestbo.plots.surrogate import surrogate
 from nestbo.plots.view import Study
+from nestbo.specification import check_known
 
 DRAWINGS: dict[str, Callable[[Study], Figure]] = {
     "convergence": convergence,
@@ -41,10 +40,7 @@ def draw(study: Study, kind: str = "convergence") -> Figure:
 
     A study that has too little to show gives a figure that says so in words.
     """
-    if kind not in DRAWINGS:
-        near = difflib.get_close_matches(str(kind), DRAWINGS, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ArgumentError(f"Wanted a kind of picture ({', '.join(DRAWINGS)}), got {kind!r}.{hint}")
+    check_known("kind of picture", kind, DRAWINGS)
     with matplotlib.rc_context(STYLE):
         return DRAWINGS[kind](study)
 

@@ -8,8 +8,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from nestbo.errors import ArgumentError
+from nestbo.errors import ArgumentError, shown
 from nestbo.manifolds import SPD, Manifold, Sphere
+from nestbo.manifolds.base import is_whole
 from nestbo.nested import MAPPINGS, Identity, NestedMapping, smaller
 from nestbo.problems.coordinates import coordinates, from_coordinates
 from nestbo.problems.functions import PROBLEMS, Formula
@@ -73,10 +74,11 @@ def problem(name: str, space: Manifold, *, latent_dim: int | None = None, seed: 
         raise ArgumentError(f"Benchmark problems live on a Sphere or on SPD matrices, got {space}.")
     if latent_dim is None:
         return Problem(name, space, Identity(space), PROBLEMS[name])
-    if isinstance(seed, bool) or not isinstance(seed, int):
+    if not is_whole(seed) or not -(2**63) <= seed < 2**64:
         raise ArgumentError(
-            f"A hidden problem draws its projection from a whole number, got seed={seed!r}. Pass seed=0, say."
+            "A hidden problem draws its projection from a whole number of 64 bits, got seed="
+            f"{shown(seed)}. Pass seed=0, say."
         )
     latent = smaller(space, latent_dim)
-    mapping = MAPPINGS[type(space)].random(space, latent, torch.Generator().manual_seed(seed))
+    mapping = MAPPINGS[type(space)].random(space, latent, torch.Generator().manual_seed(int(seed)))
     return Problem(name, space, mapping, PROBLEMS[name])

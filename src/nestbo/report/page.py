@@ -18,6 +18,7 @@ from typing import Any
 from nestbo.history import Trial
 from nestbo.report.snapshot import Snapshot
 from nestbo.study import Study
+from nestbo.text import printable
 
 _HEAVY = 200_000  # bytes of a drawing; a heavier one becomes a picture of dots
 _SETTINGS = {"svg.hashsalt": "nestbo"}  # the same study gives the same page
@@ -34,7 +35,11 @@ def page(study: Study, *, name: str = "study", facts: Mapping[str, Any] | None =
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("nestbo.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=PackageLoader("nestbo.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        finalize=_harmless,
     )
     environment.filters |= {"number": _number, "duration": _duration, "share": lambda part: f"{part:.0%}"}
     style, script = (resources.files("nestbo.report").joinpath(file).read_text() for file in ("page.css", "page.js"))
@@ -42,6 +47,11 @@ def page(study: Study, *, name: str = "study", facts: Mapping[str, Any] | None =
     return environment.get_template("page.html").render(
         **about, live=live, style=style, script=script, style_hash=_hash(style), script_hash=_hash(script)
     )
+
+
+def _harmless(value: Any) -> Any:
+    """What is put into the page: texts of the study, not the style and the script, without control characters."""
+    return printable(value) if type(value) is str else value
 
 
 def _hash(text: str) -> str:
@@ -56,7 +66,7 @@ def _about(study: Study, now: Snapshot, name: str, facts: Mapping[str, Any]) -> 
     numbers, error = _attempt(lambda: summarise(now))
     finished = now.history.finished
     return {
-        "name": name.encode("utf-8", "replace").decode(),  # a path may hold bytes that are no text
+        "name": name,
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "study": study,
         "error": error,

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from http import HTTPStatus
+from http.client import HTTP_PORT
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -57,7 +58,7 @@ class Watch:
     """
 
     def __init__(self, state: Callable[[], str], draw: Callable[[str], str], *, port: int = 0) -> None:
-        check_size("The port", port, least=0)
+        port = check_size("The port", port, least=0)
         if port > 65535:
             raise ArgumentError(f"Wanted a port from 0 to 65535, got {port}. Port 0 takes any free one.")
         live = Live(state, draw)
@@ -91,6 +92,12 @@ def _refusal(error: OSError, port: int) -> str:
     return f"Cannot serve on port {port}: {error.strerror}. Choose one above 1023 with --port."
 
 
+def hosts(port: int) -> set[str]:
+    """What a client on this machine calls the server; the port of HTTP may be left out, and browsers do."""
+    names = (_ADDRESS, "localhost")
+    return {f"{name}:{port}" for name in names} | (set(names) if port == HTTP_PORT else set())
+
+
 class _Handler(BaseHTTPRequestHandler):
     """Answers GET / and GET /state, and nothing else."""
 
@@ -103,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
             "/": ("text/html", self.live.page),
             "/state": ("text/plain", self.live.state),
         }
-        if self.headers.get("Host") not in self._hosts:
+        if str(self.headers.get("Host")).lower() not in hosts(self.connection.getsockname()[1]):
             self._answer(HTTPStatus.MISDIRECTED_REQUEST, "text/plain", "This server answers to its own address only.\n")
         elif self.path.partition("?")[0] not in pages:
             self._answer(HTTPStatus.NOT_FOUND, "text/plain", "There is one page here, /.\n")
@@ -112,11 +119,6 @@ class _Handler(BaseHTTPRequestHandler):
             self._give(kind, content)
 
     do_HEAD = do_GET  # noqa: N815
-
-    @property
-    def _hosts(self) -> tuple[str, str]:
-        port = self.connection.getsockname()[1]
-        return f"{_ADDRESS}:{port}", f"localhost:{port}"
 
     def _give(self, kind: str, content: Callable[[], str]) -> None:
         """What was asked for, or why it cannot be had now; the next request may fare better."""

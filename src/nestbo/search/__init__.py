@@ -1,5 +1,6 @@
 """The floor on which methods stand: their data, what they search, and the one search that serves them all."""
 
+from nestbo.search.choosing import seen
 from nestbo.search.exploring import farthest
 from nestbo.search.feasibility import constraint_models, rule_fits, rule_name
 from nestbo.search.repeats import drawn_again, unrepeated
@@ -17,5 +18,6 @@ __all__ = [
     "rule_name",
     "same",
     "search",
+    "seen",
     "unrepeated",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -13,7 +14,7 @@ from nestbo.kernels import ManifoldKernel
 from nestbo.manifolds import Manifold
 from nestbo.memory import Fit
 from nestbo.search.runs import Runs, refits, together
-from nestbo.surrogate import Data, Description, Surrogate, fit
+from nestbo.surrogate import Description, Surrogate, fit
 
 Reach = Callable[[Tensor], Tensor]  # from points (…, runs, 1, *point) of the domain of a search to points of the space
 
@@ -36,7 +37,7 @@ def constraint_models(kernel: ManifoldKernel, runs: Runs) -> list[Surrogate]:
 
 def _fitted(kernel: ManifoldKernel, runs: Runs, values: Tensor, name: str) -> Surrogate:
     previous, effort = together(refits(runs, name))
-    return fit(Description(kernel), Data(runs.x, values, runs.rngs), previous, effort)
+    return fit(Description(kernel), replace(runs.data, y=values, noise=None), previous, effort)
 
 
 def rule_name(k: int) -> str:

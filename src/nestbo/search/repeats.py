@@ -25,7 +25,7 @@ def repeated(space: Manifold, x: Tensor, runs: Runs) -> Tensor:
     """
     if runs.noisy:
         return torch.zeros(len(x), dtype=torch.bool, device=x.device)
-    known, x = torch.cat([runs.x, runs.pending], 1), x.unsqueeze(1)
+    known, x = torch.cat([runs.record.x, runs.pending], 1), x.unsqueeze(1)
     near = space.dist(x, known) < _COINCIDING * space.typical_distance
     return (near | (x == known).flatten(2).all(-1)).any(-1)
 

@@ -45,6 +45,7 @@ class Runs:
     violation    by how much evaluations violate constraints known in advance, (runs, n); None if none does
     failed       which evaluations failed, (runs, n); None if none did
     posterior    means of a model at the evaluated points, (runs, n), which rank them where values are noisy
+    whole        the same runs with all their evaluations, where these are only some; None where they are all
     ============ =====================================================================================================
     """
 
@@ -63,6 +64,7 @@ class Runs:
     violation: Tensor | None = None
     failed: Tensor | None = None
     posterior: Tensor | None = None
+    whole: Runs | None = None
 
     @classmethod
     def of(cls, space: Manifold, history: History, rng: torch.Generator, allowed: Constraints | None = None) -> Runs:
@@ -89,7 +91,12 @@ class Runs:
     @property
     def data(self) -> Data:
         """What a model of the values is fitted to."""
-        return Data(self.x, self.y, self.rngs, self.noise)
+        return Data(self.x, self.y, self.rngs, self.noise, None if self.whole is None else self.whole.y.shape[1])
+
+    @property
+    def record(self) -> Runs:
+        """All evaluations: what is counted and remembered, and which points are known, depends on these."""
+        return self if self.whole is None else self.whole
 
     @property
     def count(self) -> int:
@@ -105,7 +112,8 @@ class Runs:
         if len(which) == len(self.rngs):
             return self
         names = ("x", "y", "pending", "rngs", "memories", "asked", "indices", *_PER_EVALUATION)
-        return replace(self, **{name: _part(getattr(self, name), which) for name in names})
+        whole = None if self.whole is None else self.whole.take(which)
+        return replace(self, **{name: _part(getattr(self, name), which) for name in names}, whole=whole)
 
     def only(self, which: list[int]) -> Runs:
         """The same runs with some of their evaluations; who asked for pending points is then unknown."""
@@ -178,7 +186,7 @@ class Runs:
         return replace(self, pending=torch.cat([self.pending, x.unsqueeze(1)], 1), asked=asked)
 
 
-def _facts(finished: History, constraints: Tensor | None) -> dict[str, Tensor | None]:
+def _facts(finished: History, constraints: Tensor | None) -> dict[str, Any]:
     """Which evaluations of one run are feasible, by how much others are not, and which failed."""
     feasible = torch.tensor([trial.feasible for trial in finished], dtype=torch.bool)
     if constraints is not None:
@@ -238,6 +246,7 @@ def refits(runs: Runs, model: str, *, shared: bool = True) -> list[Refit]:
     A fit that a point under evaluation was suggested with is taken over as long as nothing was told since, if it is
     ``shared`` among the suggestions.
     """
+    runs = runs.record
     asked = runs.asked if shared and runs.asked else [[] for _ in runs.rngs]
     return [_refit(model, *pair, runs.y.shape[1]) for pair in zip(runs.memories, asked, strict=True)]
 

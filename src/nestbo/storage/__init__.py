@@ -1,6 +1,7 @@
 """A study as one SQLite file: durable when ``tell`` returns, shared by processes of one machine, safe to kill."""
 
+from nestbo.storage.opening import missing
 from nestbo.storage.rows import version
 from nestbo.storage.store import Store, Times, is_store
 
-__all__ = ["Store", "Times", "is_store", "version"]
+__all__ = ["Store", "Times", "is_store", "missing", "version"]

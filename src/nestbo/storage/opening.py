@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nestbo.errors import NestboError, StoreError
+from nestbo.interrupts import held_back
 from nestbo.storage.schema import check, check_integrity
 
 BUSY = 60.0  # seconds to wait for another process's transaction
@@ -78,7 +79,7 @@ def _inspected(place: Path, mode: str) -> int:
 
 def checked(connection: sqlite3.Connection, place: Path) -> int:
     """The schema of the study that a connection sees, which is sound; 0 where there is none."""
-    with _limited(connection, place.stat().st_size):
+    with held_back(), _limited(connection, place.stat().st_size):  # SQLite takes an interrupt for damage
         try:
             connection.execute("BEGIN")  # one snapshot
             found = check(connection, place)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sqlite3
 from typing import Any
@@ -104,15 +103,10 @@ def check_integrity(connection: sqlite3.Connection, path: Any) -> None:
 
 def migrate(connection: sqlite3.Connection, path: Any) -> None:
     """Make a store of schema 1 one of schema 2, in one transaction, unless another process just did."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with connection:  # which commits or undoes, also when it is interrupted
+        connection.execute("BEGIN IMMEDIATE")
         if check(connection, path) == 1:
             _rewrite(connection, path)
-        connection.execute("COMMIT")
-    except BaseException:
-        with contextlib.suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _rewrite(connection: sqlite3.Connection, path: Any) -> None:

@@ -14,6 +14,7 @@ import os
 import sqlite3
 import threading
 import time
+import uuid
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -100,6 +101,19 @@ class Store:
             self._connection.backup(other._connection)
         return other
 
+    def save(self, path: Path) -> None:
+        """Write the same as it is now to a new file, which is complete or not there at all."""
+        part = path.absolute().with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.part")
+        try:
+            with explained(self.path, "copy"), self._lock, contextlib.closing(connect(part, "rwc")) as target:
+                _undo(self._connection)
+                self._connection.backup(target)
+            with explained(path, "make"):
+                _rename(part, path)
+        finally:
+            for end in ("", *BESIDE):
+                part.with_name(part.name + end).unlink(missing_ok=True)
+
     def _found(self, query: str, *values: Any) -> list[Any]:
         """What a query finds."""
         with explained(self.path, "read"), self._lock:
@@ -143,13 +157,18 @@ class Store:
                 self._checkpoint()
 
     def create(self, settings: dict[str, Any]) -> None:
-        """Write the settings of a new study, unless another process just did."""
+        """Write the settings of a new study, unless another process just did.
+
+        The log comes first: where there is no room for it, the file stays one without a study.
+        """
+        if self._place is not None:
+            _keep_log(self._connection)
         with explained(self.path, "create"), self._lock, self._connection as connection:
             self._begin()
             if not connection.execute(_CONTENT).fetchall():
                 make(connection, settings | {"nestbo": version()})
-        if self._place is not None:
-            _keep_log(self._connection)
+        with self._lock:
+            self._checkpoint()
 
     @property
     def empty(self) -> bool:
@@ -327,6 +346,16 @@ def is_store(path: Path) -> bool:
         return True
     with path.open("rb") as file:
         return file.read(len(_MAGIC)) == _MAGIC
+
+
+def _rename(part: Path, path: Path) -> None:
+    """Give a file another name, at which there is nothing yet."""
+    try:
+        os.link(part, path)  # unlike a renaming, refused where something has come into being
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        os.rename(part, path)
 
 
 def _is(path: Path, opened: tuple[int, int]) -> bool:

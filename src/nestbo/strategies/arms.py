@@ -146,10 +146,10 @@ class Embedded(Arm):
 
     def _known(self, runs: Runs, run: int) -> Memory | None:
         """The memory that holds the space in which a run goes on, unless it is exhausted."""
-        told, asked = runs.memories[run], runs.asked[run] if runs.asked else []
+        told, asked = runs.record.memories[run], runs.asked[run] if runs.asked else []
         under_way = [memory.frame for memory in asked if memory.arm == self.name]
         before = [memory.frame for memory in told if memory.arm == self.name]
-        if not under_way and (not before or exhausted(self.name, told, runs.scores[run])):
+        if not under_way and (not before or exhausted(self.name, told, runs.record.scores[run])):
             return None
         wanted = (under_way or before)[-1]
         return next((m for m in (*told, *asked) if m.columns and m.frame == wanted and wanted is not None), None)
@@ -184,7 +184,7 @@ class Local(Arm):
         return noisy or self.kind.nesting is not None
 
     def section(self, space: Manifold, model: Surrogate | None, runs: Runs) -> Section:
-        mapping = Identity(space) if model is None else model.mapping
+        mapping, runs = Identity(space) if model is None else model.mapping, runs.record
         z = mapping.project(runs.x)
         found = regions(self.name, mapping.latent, z, runs)
         starts = [runs.index(run, region.start) for run, region in enumerate(found)]
@@ -203,8 +203,8 @@ class Near(Arm):
         return noisy
 
     def section(self, space: Manifold, model: Surrogate | None, runs: Runs) -> Section:
-        found = regions_at_best(self.name, runs)
-        return regional(Identity(space), runs.x, runs, found, self.priors)
+        found = regions_at_best(self.name, runs.record)
+        return regional(Identity(space), runs.record.x, runs.record, found, self.priors)
 
 
 def regional(

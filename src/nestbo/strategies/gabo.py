@@ -23,7 +23,7 @@ from nestbo.manifolds import Manifold
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
 from nestbo.outputs import OUTPUTS, Either
-from nestbo.search import Runs, constraint_models, farthest, rule_fits, rule_name, same, search, unrepeated
+from nestbo.search import Runs, constraint_models, farthest, rule_fits, rule_name, same, search, seen, unrepeated
 from nestbo.search.runs import latest, refits, together
 from nestbo.strategies.arms import ARMS, Arm, Full, Kind, arms_on, check_latent_dim
 from nestbo.strategies.base import Standing, Strategy, check_choice
@@ -54,7 +54,10 @@ class Fitted:
         if not runs.noisy or self.surrogate is None:
             return runs
         mean, _ = self.surrogate.gp.moments(self.surrogate.latent_points)
-        return replace(runs, posterior=mean)
+        if runs.whole is None:
+            return replace(runs, posterior=mean)
+        all_means, _ = self.surrogate.gp.moments_in_parts(self.surrogate.mapping.project(runs.whole.x))
+        return replace(runs, posterior=mean, whole=replace(runs.whole, posterior=all_means))
 
     def remembered(self, arm: Arm, memory: Memory, run: int, noisy: bool) -> Memory:
         """A memory of one run with who suggested, and with the fits behind it."""
@@ -97,6 +100,11 @@ class Bayesian(Strategy):
             check_choice(name, getattr(self, name), known)
         if not isinstance(self.priors, bool):
             raise ArgumentError(f"priors is True or False, got {self.priors!r}.")
+        for name in ("arms", "choice", "criterion", "exact", "outputs") if self.metric == "auto" else ():
+            if hasattr(self, name) and getattr(self, name) != getattr(type(self), name):
+                raise ArgumentError(
+                    f'metric="auto" decides about {name} itself, got {getattr(self, name)!r}. Leave it out.'
+                )
 
     @abstractmethod
     def arms_on(self, space: Manifold) -> tuple[Arm, ...]:
@@ -106,7 +114,14 @@ class Bayesian(Strategy):
         """Who does, in each run."""
         return [arms[0]] * len(runs.rngs)
 
+    @property
+    def _learner(self) -> Learner:
+        """Who works where a metric is learned."""
+        return Learner(self.kernel, self.acquisition, self.optimiser, self.priors, getattr(self, "latent_dim", "auto"))
+
     def check(self, space: Manifold) -> None:
+        if self.metric == "auto":
+            self._learner.check(space)
         kinds = [Kind()] * (self.outputs == "auto") + [arm.kind for arm in self.arms_on(space)]
         for kind in kinds:
             self._kernel(space, kind)
@@ -115,13 +130,11 @@ class Bayesian(Strategy):
         if not runs.begun(self.initial):
             return runs.random(space), [Memory() for _ in runs.rngs]
         if self.metric == "auto":
-            latent_dim = getattr(self, "latent_dim", None)
-            learner = Learner(self.kernel, self.acquisition, self.optimiser, self.priors, latent_dim)
-            return learner.propose(space, runs)
+            return self._learner.propose(space, seen(space, runs))
         arms = self.choose(self.arms_on(space), runs)
         x, memories = torch.empty_like(runs.x[:, 0]), [Memory() for _ in arms]
         for which in _alike(arms, runs):
-            x[which], found = self._suggest(space, arms[which[0]], runs.take(which))
+            x[which], found = self._suggest(space, arms[which[0]], seen(space, runs.take(which)))
             for run, memory in zip(which, found, strict=True):
                 memories[run] = memory
         return x, memories
@@ -172,10 +185,10 @@ class Bayesian(Strategy):
         """Whether the values of each run are steep, decided anew when their number has doubled; None if not asked."""
         if self.outputs != "auto" or runs.noise is not None:
             return None
-        asked = runs.asked or [[] for _ in runs.rngs]
-        pairs = zip(runs.memories, asked, strict=True)
+        record, asked = runs.record, runs.asked or [[] for _ in runs.rngs]
+        pairs = zip(record.memories, asked, strict=True)
         found = [latest([*told, *more], lambda memory: memory.steep) for told, more in pairs]
-        known, n = [steep for steep in found if steep is not None], runs.y.shape[1]
+        known, n = [steep for steep in found if steep is not None], record.y.shape[1]
         if len(known) == len(found) and n < 2 * max(at for _, at in known):
             return known
         decided = steepness(Description(kernel(self.kernel, space), priors=self.priors), runs.data)
@@ -184,15 +197,19 @@ class Bayesian(Strategy):
     def models(self, space: Manifold, runs: Runs) -> dict[str, Surrogate]:
         if not runs.y.shape[1]:
             return {}
+        if self.metric == "auto":
+            return self._learner.models(space, seen(space, runs))
         arms = {arm.name: arm for arm in self.arms_on(space)}
         leading = sorted(self.standings(space, runs), key=lambda standing: -standing.score)
         kinds = dict.fromkeys(arms[standing.arm].kind for standing in leading)
-        fitted = {kind.name: self._fitted(space, kind, runs) for kind in kinds}
+        fitted = {kind.name: self._fitted(space, kind, seen(space, runs)) for kind in kinds}
         models = {name: found.surrogate for name, found in fitted.items() if found.surrogate is not None}
         rules = next(iter(fitted.values())).rules
         return models | {rule_name(k): rule for k, rule in enumerate(rules)}
 
     def standings(self, space: Manifold, runs: Runs) -> list[Standing]:
+        if self.metric == "auto":
+            return []
         return standings(self.arms_on(space), Record.each(runs)[0])
 
 
@@ -221,7 +238,7 @@ class GaBO(Bayesian):
 
     @classmethod
     def samples(cls) -> list[Self]:
-        return [cls(), cls.paper(), cls(kernel="gaussian", acquisition="ucb", outputs="bilog")]
+        return [cls(), cls.paper(), cls(kernel="gaussian", acquisition="ucb", outputs="bilog"), cls(metric="auto")]
 
     def arms_on(self, space: Manifold) -> tuple[Arm, ...]:
         return (Full(),)
@@ -278,7 +295,8 @@ class HDGaBO(Bayesian):
 
     @classmethod
     def samples(cls) -> list[Self]:
-        return [cls(), cls(1), cls.paper(1), cls(1, ("random",), "in-turn", criterion="leave-one-out")]
+        others = [cls.paper(1), cls(1, ("random",), "in-turn", criterion="leave-one-out")]
+        return [cls(), cls(1), cls(metric="auto"), *others]
 
     def arms_on(self, space: Manifold) -> tuple[Arm, ...]:
         return arms_on(space, self.latent_dim, self.arms, logarithmic=not self.exact, priors=self.priors)

@@ -17,11 +17,11 @@ from nestbo.kernels import kernel
 from nestbo.manifolds import Euclidean, Manifold
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
-from nestbo.search import Runs, Section, constraint_models, farthest, rule_fits, search, unrepeated
+from nestbo.search import Runs, Section, constraint_models, farthest, rule_fits, search, seen, unrepeated
 from nestbo.search.runs import refits, together
 from nestbo.strategies.base import Strategy, check_choice
 from nestbo.strategies.coordinates import COORDINATES, Vectors, vectors
-from nestbo.surrogate import Data, Description, Surrogate, fit
+from nestbo.surrogate import Description, Surrogate, fit
 
 _MODEL = "model"  # in memories
 _CLIMBS = ("lbfgs", "slsqp")
@@ -75,7 +75,7 @@ class InCoordinates(Strategy):
     def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[Memory]]:
         if not runs.begun(self.initial):
             return runs.random(space), [Memory() for _ in runs.rngs]
-        on = vectors(space, self.coordinates)
+        on, runs = vectors(space, self.coordinates), seen(space, runs)
         return self.searched(on, self.reduction(on, runs), runs, runs)
 
     def searched(self, on: Vectors, part: Reduction, runs: Runs, known: Runs) -> tuple[Tensor, list[Memory]]:
@@ -115,4 +115,4 @@ def fit_vectors(inputs: Tensor, runs: Runs) -> Surrogate:
     """A Gaussian process on vectors (runs, n, k): SE kernel, maximum likelihood, from the last fit now and then."""
     gaussian = kernel("gaussian", Euclidean(inputs.shape[-1]))
     previous, effort = together(refits(runs, _MODEL, shared=False))  # the next suggestion may look at other coordinates
-    return fit(Description(gaussian, priors=False), Data(inputs, runs.y, runs.rngs, runs.noise), previous, effort)
+    return fit(Description(gaussian, priors=False), replace(runs.data, x=inputs), previous, effort)

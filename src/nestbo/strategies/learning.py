@@ -17,16 +17,18 @@ import torch
 from torch import Tensor
 
 from nestbo.acquisition import OPTIMISERS
+from nestbo.errors import ArgumentError
 from nestbo.kernels import kernel
 from nestbo.manifolds import SPD, Manifold, Sphere
 from nestbo.memory import Memory
 from nestbo.nested import Identity, NestedMapping, NestedSphere, Nesting, smaller
 from nestbo.outputs import Log, Outputs, Standardise
-from nestbo.search import Runs, Section, constraint_models, farthest, rule_fits, same, search, unrepeated
+from nestbo.search import Runs, Section, constraint_models, farthest, rule_fits, rule_name, same, search, unrepeated
 from nestbo.search.runs import latest, refits, together
 from nestbo.search.sections import Basins
 from nestbo.surrogate import Description, Effort, Metric, Sight, Surrogate, fit
 
+EXTRINSIC = ("gaussian", "matern12", "matern32", "matern52")  # kernels of a straight distance
 STRENGTHS = (0.0, 0.25, 1.0)  # of metrics that compete: none, one that hardly moves, one that may lose a direction
 SPANNED = (
     1.0,
@@ -83,7 +85,7 @@ _BESIDE = 1e-6  # radians from a great sphere
 def outlook(space: Manifold, latent_dim: Any, runs: Runs) -> Outlook:
     """The great sphere that the first evaluations of each run span, completed at random; elsewhere the space itself."""
     wanted = _SPANNED if latent_dim == "auto" else latent_dim + _WIDER if isinstance(latent_dim, int) else _SPANNED
-    size = max(wanted, runs.y.shape[1] // _GROWTH)
+    size = max(wanted, runs.record.y.shape[1] // _GROWTH)
     if not isinstance(space, Sphere) or space.n <= max(_WHOLE, size):
         return Outlook(space, Identity(space), "full", [Memory() for _ in runs.rngs])
     memories = [_spanned(runs, run, size) for run in range(len(runs.rngs))]
@@ -96,7 +98,7 @@ def outlook(space: Manifold, latent_dim: Any, runs: Runs) -> Outlook:
 def _known(runs: Runs, run: int) -> Memory | None:
     """The memory that says what spans the frame of a run."""
     asked = runs.asked[run] if runs.asked else []
-    return next((memory for memory in (*runs.memories[run], *asked) if memory.span), None)
+    return next((memory for memory in (*runs.record.memories[run], *asked) if memory.span), None)
 
 
 def _spanned(runs: Runs, run: int, size: int) -> Memory:
@@ -110,18 +112,21 @@ def _spanned(runs: Runs, run: int, size: int) -> Memory:
 
 def _frame(runs: Runs, run: int, memory: Memory, size: int) -> Tensor:
     """Orthonormal columns (D+1, size+1) of which the first span the first points."""
-    place = {runs.index(run, k): k for k in range(runs.y.shape[1])}
-    points = runs.x[run, [place[index] for index in memory.span if index in place]]
+    record = runs.record
+    place = {record.index(run, k): k for k in range(record.y.shape[1])}
+    points = record.x[run, [place[index] for index in memory.span if index in place]]
     rng = torch.Generator().manual_seed(memory.frame or 0)
-    drawn = torch.randn(runs.x.shape[-1], size + 1, generator=rng, dtype=torch.float64).to(runs.x)
+    all_columns = runs.x.shape[-1]  # are drawn, so that the first ones stay the same when the sphere grows
+    drawn = torch.randn(all_columns, all_columns, generator=rng, dtype=torch.float64).to(runs.x)
     count = min(len(points), size + 1)
-    return torch.linalg.qr(torch.cat([points[:count].mT, drawn[:, count:]], -1)).Q
+    return torch.linalg.qr(torch.cat([points[:count].mT, drawn[:, count : size + 1]], -1)).Q
 
 
 def scores(runs: Runs, kinds: tuple[Kind, ...]) -> Tensor:
     """How well each model has predicted values before they were known, in nats, (runs, kinds)."""
     found = torch.zeros(len(runs.rngs), len(kinds), dtype=torch.float64)
-    for run, (memories, values) in enumerate(zip(runs.memories, runs.y.tolist(), strict=True)):
+    record = runs.record
+    for run, (memories, values) in enumerate(zip(record.memories, record.y.tolist(), strict=True)):
         for memory, y in zip(memories, values, strict=True):
             if memory.forecast:
                 news = [_log_density(memory.forecast.get(kind.name), y) for kind in kinds]
@@ -161,7 +166,8 @@ def close_basins(model: Surrogate, runs: Runs) -> tuple[Basins | None, list[Memo
 def _closed(inside: Tensor, y: list[float], runs: Runs, run: int) -> tuple[list[int], int, Tensor]:
     """Places of the centres of closed basins, of the best evaluation outside, and which evaluations are outside."""
     place = {runs.index(run, k): k for k in range(len(y))}
-    last = latest(runs.memories[run], lambda memory: memory if memory.best is not None else None)
+    memories = runs.record.memories[run]
+    last = latest(memories, lambda memory: memory if memory.best is not None else None)
     closed = [] if last is None else [place[index] for index in last.closed if index in place]
     free = _outside(inside, closed)
     best = _best(free, y)
@@ -169,7 +175,7 @@ def _closed(inside: Tensor, y: list[float], runs: Runs, run: int) -> tuple[list[
     enough = _NOTICEABLE * (sorted(y)[len(y) // 2] - min(y))
     if before is None or y[best] < y[before] - enough:
         return closed, best, free
-    waited = sum(memory.best == runs.index(run, before) for memory in runs.memories[run])
+    waited = sum(memory.best == runs.index(run, before) for memory in memories)
     if waited < _PATIENCE:
         return closed, before, free
     closed = [*closed, best]
@@ -204,8 +210,7 @@ class Learner:
         there = look.seen(runs)
         refining = runs.count % _REFINE == 0
         outputs = Log if runs.count % 2 and not refining and not runs.noisy else Standardise
-        strengths = STRENGTHS if look.place == space else SPANNED
-        kinds = kinds_on(look.place, look.name, self._sizes(look.place), strengths)
+        kinds = self._kinds(space, look)
         models = self._fit(look.place, kinds, there, outputs)
         rules = constraint_models(kernel(self.kernel, space), runs)
         chosen = scores(runs, kinds).argmax(1).tolist()
@@ -220,6 +225,30 @@ class Learner:
         memories = self._remembered(look, models, rules, outputs, x, memories)
         return unrepeated(space, x, memories, runs, lambda: farthest(space, space, same, rules, runs))
 
+    def check(self, space: Manifold) -> None:
+        """Refuse what no metric can be learned with."""
+        on = kernel(self.kernel, space)
+        if self.kernel not in EXTRINSIC:
+            raise ArgumentError(f"A metric is learned with the kernels {', '.join(EXTRINSIC)}, got {self.kernel!r}.")
+        if self.latent_dim != "auto" and not isinstance(on.space, Sphere | SPD):
+            raise ArgumentError(f'With metric="auto", latent_dim is for a Sphere or SPD, got {space}. Leave it out.')
+        self._sizes(space)
+
+    def models(self, space: Manifold, runs: Runs) -> dict[str, Surrogate]:
+        """The models behind the next suggestion, the one that has predicted best first."""
+        look = outlook(space, self.latent_dim, runs)
+        kinds = self._kinds(space, look)
+        found = self._fit(look.place, kinds, look.seen(runs), Standardise)
+        leading = scores(runs, kinds)[0].argsort(descending=True, stable=True).tolist()
+        ways = [look.mapping if kinds[k].nesting is None else found[kinds[k]].mapping for k in leading]
+        named = {kinds[k].name: replace(found[kinds[k]], mapping=way) for k, way in zip(leading, ways, strict=True)}
+        rules = constraint_models(kernel(self.kernel, space), runs)
+        return named | {rule_name(k): rule for k, rule in enumerate(rules)}
+
+    def _kinds(self, space: Manifold, look: Outlook) -> tuple[Kind, ...]:
+        strengths = STRENGTHS if look.place == space else SPANNED
+        return kinds_on(look.place, look.name, self._sizes(look.place), strengths)
+
     def _sizes(self, place: Manifold) -> tuple[Any, ...]:
         """Sizes of spaces nested in what is searched: of matrices only, spheres have a frame."""
         if not isinstance(place, SPD):
@@ -229,7 +258,7 @@ class Learner:
     def _fit(
         self, place: Manifold, kinds: tuple[Kind, ...], there: Runs, outputs: type[Outputs]
     ) -> dict[Kind, Surrogate]:
-        """Every model of the data; where a subspace is looked for anew, the full model's gradients are a guess of it."""
+        """Every model of the data; gradients of the full model are a guess of a subspace that is looked for anew."""
         models: dict[Kind, Surrogate] = {}
         for kind in kinds:
             previous, effort = together(refits(there, _fit_name(kind, outputs)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,6 +25,7 @@ _GROWTH, _SHRINKAGE = 1.6, 0.75
 _AWAY, _NEAR = 0.3, 0.1  # of the typical distance: from known points to where a region begins, and where it ends
 _PROGRESS = 0.05  # of the distance to the best value: less is no success
 _LEADS = 0.003  # of the distance of most values to the best: less is no better point
+_AT_ONCE = 1000  # points whose differences to all known ones are held in memory
 _POINTS = 20  # of the local model, and three for each dimension
 
 
@@ -81,7 +83,8 @@ def _start(tried: list[list[int]], known: list[int], run: Runs, points: Tensor) 
     ============ ==========================================================================
     """
     y, sound = run.ranking[0].tolist(), _sound(run)
-    away = (points.unsqueeze(1) - points[known + [places[0] for places in tried]]).norm(dim=-1).amin(-1)
+    known = known + [places[0] for places in tried]
+    away = torch.cat([(part.unsqueeze(1) - points[known]).norm(dim=-1).amin(-1) for part in points.split(_AT_ONCE)])
     enough = min(_AWAY, float(away[sound].max()))
     free = [k for k in sound if away[k] >= enough]
     drawn = free[int(torch.randint(len(free), (), generator=run.rngs[0], device=run.rngs[0].device))]
@@ -92,7 +95,8 @@ def _start(tried: list[list[int]], known: list[int], run: Runs, points: Tensor) 
 
 def _leading(tried: list[list[int]], y: list[float]) -> bool:
     """Whether the last region that began at the best point of its time, if any did, has led to a better one."""
-    at_best = [places for places in tried if places[1:] and y[places[0]] <= min(y[: places[1]])]
+    best = np.minimum.accumulate(y)
+    at_best = [places for places in tried if places[1:] and y[places[0]] <= best[places[1] - 1]]
     enough = _LEADS * (sorted(y)[len(y) // 2] - min(y))
     return not at_best or y[at_best[-1][0]] - min(y[k] for k in at_best[-1]) > enough
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from nestbo.manifolds import Box, Manifold
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
-from nestbo.search import Runs, unrepeated
+from nestbo.search import Runs, seen, unrepeated
 from nestbo.strategies.coordinates import Vectors, vectors
 from nestbo.strategies.in_coordinates import InCoordinates, Reduction
 
@@ -52,7 +52,7 @@ class REMBO(InCoordinates):
         for mine in dict.fromkeys(own):  # runs whose embeddings made the same evaluations go on together
             which = [run for run, other in enumerate(own) if other == mine]
             known = runs.take(which)
-            part = known.only(list(mine))
+            part = seen(space, known.only(list(mine)))
             if len(mine) < _FEWEST or runs.count < self.initial:
                 anywhere = partial(self._anywhere, on, [seeds[run] for run in which], part)
                 x[which], found = unrepeated(space, anywhere(), [Memory() for _ in which], known, anywhere)

@@ -47,10 +47,12 @@ class Data:
     """What a model is fitted to: x (runs, n, *point), y (runs, n) with n ≥ 1, and one generator per run.
 
     ``noise`` is the variance of the noise in y, if it is known, or that of each value (runs, n); a map of the outputs
-    that is not linear has no use for it.
+    that is not linear has no use for it. ``chosen_of`` says of how many evaluations these were chosen; None if they are
+    all there are.
     """
 
     x: Tensor
     y: Tensor
     rngs: list[torch.Generator]
     noise: float | Tensor | None = None
+    chosen_of: int | None = None

@@ -25,6 +25,7 @@ from nestbo.surrogate.varied import Nested, Warped, Whole
 Varied = Whole | Nested | Warped
 
 _FIT_POINTS = 500  # more cost time and change little
+_FEW_FIT_POINTS = 250  # where evaluations are so many that a model is given only some
 _CLEARLY = 0.2  # in nats per observation
 _FIT_ITERATIONS = 40
 _WARM_ITERATIONS = 10  # one more evaluation changes little
@@ -58,7 +59,7 @@ def fit(
     point, value = _best_of(varied, starts, inputs, warm)
     basis, parameters = varied.split(point)
     parameters = made_definite(model.kernel, parameters, _seen(varied, basis, data.x), targets)
-    fits = _fits(parameters, basis, value, seen, data.y.shape[1])
+    fits = _fits(parameters, basis, value, seen, data)
     return _conditioned(varied, data, targets, basis, parameters, fits, value)
 
 
@@ -91,21 +92,24 @@ def _seen(varied: Varied, basis: Tensor, x: Tensor) -> Tensor:
 def _inputs(varied: Varied, data: Data, targets: Targets) -> tuple[int, tuple[Tensor, ...]]:
     """How many evaluations a fit looks at, and what its loss is given of them."""
     weights = [] if targets.weights is None else [targets.weights]
-    x, z, *weights = representative(varied.prepare(data.x), targets.z, *weights)
+    count = _FIT_POINTS if data.chosen_of is None else _FEW_FIT_POINTS
+    x, z, *weights = representative(varied.prepare(data.x), targets.z, *weights, count=count)
     noise = [] if targets.noise is None else [targets.noise]
     return z.shape[1], (varied.compare(x), z, *noise, *(each.unsqueeze(1) for each in weights))
 
 
-def _fits(parameters: Tensor, basis: Tensor, value: Tensor, seen: int, n: int) -> tuple[Fit, ...]:
+def _fits(parameters: Tensor, basis: Tensor, value: Tensor, seen: int, data: Data) -> tuple[Fit, ...]:
     """Where the next fit of each run starts."""
     rows = zip(parameters.tolist(), basis.flatten(1).tolist(), value.tolist(), strict=True)
-    looked = None if seen == n else seen
-    return tuple(Fit(tuple(p), n, tuple(b), looked, not math.isfinite(v)) for p, b, v in rows)
+    given = data.y.shape[1]
+    n = given if data.chosen_of is None else data.chosen_of
+    counts = {"seen": None if seen == n else seen, "given": None if given == n else given}
+    return tuple(Fit(tuple(p), n, tuple(b), failed=not math.isfinite(v), **counts) for p, b, v in rows)
 
 
 def steepness(model: Description, data: Data) -> Tensor:
     """Whether the values of each run are clearly likelier after the logarithm than as they are, (runs,)."""
-    x, y, *_ = representative(data.x, data.y)
+    x, y, *_ = representative(data.x, data.y, count=_FIT_POINTS if data.chosen_of is None else _FEW_FIT_POINTS)
     some = Data(x, y, data.rngs)
     fits = [fit(replace(model, outputs=map_.fit), some) for map_ in (Standardise, Log)]
     plain, log = (fit.loss - fit.outputs.log_slope(y).sum(-1) for fit in fits)
@@ -124,16 +128,16 @@ def worth_of_basis(nested: Surrogate, full: Surrogate, size: int) -> Tensor:
     return gain if max(cost, min(_FEWEST, 2 * size + 1)) <= n else torch.zeros_like(gain)
 
 
-def representative(x: Tensor, z: Tensor, *more: Tensor) -> tuple[Tensor, ...]:
+def representative(x: Tensor, z: Tensor, *more: Tensor, count: int = _FIT_POINTS) -> tuple[Tensor, ...]:
     """What a fit looks at: all points and values, or of very many the best and an even choice of the others.
 
     ``more`` are other numbers of each, (runs, n).
     """
-    if z.shape[1] <= _FIT_POINTS:
+    if z.shape[1] <= count:
         return x, z, *more
     order = z.argsort(-1)
-    half = _FIT_POINTS // 2
-    evenly = torch.linspace(half, z.shape[1] - 1, _FIT_POINTS - half, device=z.device).long()
+    half = count // 2
+    evenly = torch.linspace(half, z.shape[1] - 1, count - half, device=z.device).long()
     which = torch.cat([order[:, :half], order[:, evenly]], 1)
     runs = torch.arange(len(z), device=z.device).unsqueeze(-1)
     return tuple(part[runs, which] for part in (x, z, *more))

@@ -19,6 +19,8 @@ from torch import Tensor
 from nestbo.kernels import ManifoldKernel
 
 _LEAST_VARIANCE = 1e-10  # that of gpytorch, which warns below it
+_AT_ONCE = 4096  # points of a prediction whose correlations with all evaluations are held in memory
+_MORE_NOISE, _MOST_NOISE = 10.0, 1.0  # of a point that is only believed, relative to the signal: its growth and end
 
 
 class _Posterior(GPyTorchPosterior):  # type: ignore[misc]
@@ -85,6 +87,30 @@ class GP(Model):  # type: ignore[misc]
         variance = (self.scale.unsqueeze(-1) * (1 - explained)).clamp(min=_LEAST_VARIANCE)
         shape = (*batch[len(ahead) : -1], *batch[: len(ahead)], batch[-1])
         return mean.reshape(shape).movedim(within, ahead), variance.reshape(shape).movedim(within, ahead)
+
+    def moments_in_parts(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The same at very many points x (*runs, q, *point), a few thousand at a time."""
+        axis = self.z.ndim - 1
+        means, variances = zip(*(self.moments(part) for part in x.split(_AT_ONCE, axis)), strict=True)
+        return torch.cat(means, axis), torch.cat(variances, axis)
+
+    def given(self, x: Tensor) -> GP:
+        """The process as if points x (*runs, m, *point) had been evaluated, too, with the values it expects there.
+
+        They get more and more noise where rounding leaves their Gram matrix indefinite.
+        """
+        cross = self.inverse_root @ self._cross(x).mT
+        rest, noise = self.kernel.correlation(x, x, self.lengthscale) - cross.mT @ cross, self.noise
+        eye = torch.eye(x.shape[self.z.ndim - 1], dtype=x.dtype, device=x.device)
+        corner, failed = torch.linalg.cholesky_ex(rest + noise[..., None, None] * eye)
+        while failed.any() and bool((noise < _MOST_NOISE).all()):
+            noise = torch.where(failed != 0, _MORE_NOISE * noise, noise)
+            corner, failed = torch.linalg.cholesky_ex(rest + noise[..., None, None] * eye)
+        above = torch.cat([self.root, torch.zeros_like(cross)], -1)
+        root = torch.cat([above, torch.cat([cross.mT, corner], -1)], -2)
+        z = torch.cat([self.z, self.moments(x)[0]], -1)
+        both = torch.cat([self.x, x], self.z.ndim - 1)
+        return GP(self.kernel, both, z, self.lengthscale, self.mean, self.scale, self.noise, root)
 
     def _cross(self, x: Tensor) -> Tensor:
         """Correlations (…, q, n) of points x (…, q, *point) with the training points."""

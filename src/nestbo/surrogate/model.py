@@ -103,7 +103,7 @@ class Model:
     def predict(self, x: Any, deviations: float = 0.0) -> Tensor:
         """The median prediction at points (…, *point) of the ambient space, moved by standard deviations: (…)."""
         x = self.mapping.ambient.check(x).double()
-        mean, variance = self.gp.moments(self._seen(self._row(x)))
+        mean, variance = self.gp.moments_in_parts(self._seen(self._row(x)))
         return self.outputs.inverse(mean + deviations * variance.sqrt()).reshape(self._batch(x))
 
     def gradients(self, x: Any) -> Tensor:
