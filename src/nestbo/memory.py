@@ -45,6 +45,10 @@ class Memory:
     frame    the name of an embedded space or of a random embedding: a whole number
     columns  the flat entries of that space's basis, in the first memory that names it
     moved    why the suggestion is not where the acquisition function is largest; None if it is
+    span     the indices of the trials whose points a frame begins with, in the first memory that names it
+    closed   the indices of the trials around which basins are closed
+    best     the index of the best trial outside of them when it was last noticeably better than before
+    forecast for each model the value it predicted, with the values one deviation below and above
     own      whatever a method of your own wants to know again: JSON values
     ======== ===========================================================================================
     """
@@ -58,6 +62,10 @@ class Memory:
     frame: int | None = None
     columns: tuple[float, ...] = ()
     moved: str | None = None
+    span: tuple[int, ...] = ()
+    closed: tuple[int, ...] = ()
+    best: int | None = None
+    forecast: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     own: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -135,6 +143,17 @@ def _whole(value: Any) -> int:
     return value
 
 
+def _wholes(values: Any) -> tuple[int, ...]:
+    if not isinstance(values, list | tuple):
+        raise ValueError(f"{values!r:.80} is no list of whole numbers")
+    return tuple(map(_whole, values))
+
+
+def _three(values: Any) -> tuple[float, float, float]:
+    low, middle, high = _numbers(values)
+    return low, middle, high
+
+
 def _truth(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"{value!r:.80} is neither true nor false")
@@ -172,6 +191,10 @@ _READERS: dict[str, Any] = {
     "frame": _optional(_whole),
     "columns": _numbers,
     "moved": _optional(_text),
+    "span": _wholes,
+    "closed": _wholes,
+    "best": _optional(_whole),
+    "forecast": lambda found: {name: _three(values) for name, values in _object(found).items()},
     "own": _object,
 }
 

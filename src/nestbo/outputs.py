@@ -37,7 +37,7 @@ class Outputs(ABC):
     def log_slope(self, y: Tensor) -> Tensor:
         """The logarithm of the derivative at y, which compares likelihoods in the units of y."""
 
-    def of_run(self, run: int) -> Self:
+    def of_run(self, run: int | list[int]) -> Self:
         """The map of one of several runs."""
         parts = {field.name: getattr(self, field.name) for field in fields(self)}
         one: dict[str, Any] = {

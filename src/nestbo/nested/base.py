@@ -35,7 +35,7 @@ class NestedMapping(ABC):
     def at(cls, basis: Tensor, ambient: Manifold) -> Self:
         """The mapping with this basis and a default lift."""
 
-    def of_run(self, run: int) -> Self:
+    def of_run(self, run: int | list[int]) -> Self:
         """The mapping of one of several runs, with a default lift."""
         return type(self).at(self.basis[run], self.ambient)
 

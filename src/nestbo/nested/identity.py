@@ -36,7 +36,7 @@ class Identity(NestedMapping):
     def at(cls, basis: Tensor, ambient: Manifold) -> Self:
         return cls(ambient)
 
-    def of_run(self, run: int) -> Self:
+    def of_run(self, run: int | list[int]) -> Self:
         return self
 
     @classmethod

@@ -48,7 +48,7 @@ class NestedProduct(NestedMapping):
     def at(cls, basis: Tensor, ambient: Manifold) -> Self:
         raise ArgumentError("The shape of a packed basis is not known here. Use Nesting(ambient, latent).at(basis).")
 
-    def of_run(self, run: int) -> Self:
+    def of_run(self, run: int | list[int]) -> Self:
         return type(self)(tuple(m.of_run(run) for m in self.mappings))
 
     @classmethod

@@ -19,7 +19,7 @@ Map = Callable[[Tensor], Tensor]
 _FEW = 10  # dimensions: one step in more of them costs more, so there are fewer
 _RESTARTS, _FEWER = 8, 4  # of climbs in few and in many dimensions, and in a ball
 _BALL_STARTS = 256
-_PENALTY = 100.0  # outside of a ball, per squared radius
+_PENALTY = 100.0  # outside of a ball, per squared radius; at the centre of a closed basin
 
 
 def same(x: Tensor) -> Tensor:
@@ -52,6 +52,32 @@ class Ball:
 
 
 @dataclass(frozen=True)
+class Basins:
+    """Closed basins of a model: where its correlation with one of the centres is at least ½.
+
+    ``centres`` (runs, c, *point) are as the kernel sees them, ``real`` (runs, c) says which of them are there, and
+    ``free`` (runs, n) which evaluations are outside.
+    """
+
+    model: Surrogate
+    centres: Tensor
+    real: Tensor
+    free: Tensor
+
+    def keep_out(self, worth: Map, see: Map) -> Map:
+        """A function of flat points of a domain with a penalty inside, which is largest at the centres."""
+        gp = self.model.gp
+
+        def outside(z: Tensor) -> Tensor:
+            seen = see(z).unflatten(-1, gp.kernel.space.point_shape)
+            correlation = gp.kernel.correlation(seen, self.centres, gp.lengthscale).squeeze(-2)
+            depth = torch.where(self.real, (2 * correlation - 1).clamp(min=0), 0)
+            return worth(z) - _PENALTY * depth.square().sum(-1)
+
+        return outside
+
+
+@dataclass(frozen=True)
 class Section:
     """What is searched, and how it hangs together with the space and with a model.
 
@@ -65,6 +91,7 @@ class Section:
     pending      points under evaluation, flat, as the model sees them (runs, m, size); None if there are none
     ball         the part of the domain that is searched; None for all of it
     memories     what the section wants remembered, one for each run; empty for nothing
+    basins       closed basins, which are left out; None if there are none
     ============ =====================================================================================================
     """
 
@@ -77,6 +104,7 @@ class Section:
     pending: Tensor | None
     ball: Ball | None = None
     memories: Sequence[Memory] = ()
+    basins: Basins | None = None
 
 
 def search(section: Section, rules: list[Surrogate], acquisition: str, optimiser: Optimiser) -> Tensor:
@@ -87,14 +115,20 @@ def search(section: Section, rules: list[Surrogate], acquisition: str, optimiser
     told, domain, ball = section.told, section.domain, section.ball
     count = 0 if section.pending is None else section.pending.shape[1]
     seed = told.y.shape[1] + count  # one for all runs of a batch, so that a run alone sees the same samples
-    gain = improvement(acquisition, section.model.gp, section.pending, seed, noisy=told.noisy, feasible=told.feasible)
+    ranking, among, basins = told.ranking, told.feasible, section.basins
+    if basins is not None:
+        among = basins.free if among is None else basins.free & among
+        ranking = torch.where(basins.free, ranking, torch.inf)
+    gain = improvement(acquisition, section.model.gp, section.pending, seed, noisy=told.noisy, feasible=among)
     chance = log_chance(rules, domain, section.reach)
     worth = constrained(lambda z: gain(section.see(z)), chance, told.feasible)
     within = limits(told.allowed, domain, section.reach)
     if ball is None:
-        pools, restarts = candidates(domain, section.starts, told.ranking, told.rngs), _restarts(domain)
+        pools, restarts = candidates(domain, section.starts, ranking, told.rngs), _restarts(domain)
     else:
         pools, restarts, worth = ball.starts(told.rngs), _FEWER, ball.keep(worth)
+    if basins is not None:
+        worth = basins.keep_out(worth, section.see)
     z, _ = maximise(worth, domain, pools, optimiser=optimiser, restarts=restarts, limits=within)
     return section.reach(z.unsqueeze(1)).squeeze(1)
 

@@ -27,9 +27,11 @@ from nestbo.search import Runs, constraint_models, farthest, rule_fits, rule_nam
 from nestbo.search.runs import latest, refits, together
 from nestbo.strategies.arms import ARMS, Arm, Full, Kind, arms_on, check_latent_dim
 from nestbo.strategies.base import Standing, Strategy, check_choice
+from nestbo.strategies.learning import Learner
 from nestbo.strategies.policies import Balanced, Policy, Record, policy, standings
 from nestbo.surrogate import CRITERIA, Description, Effort, Surrogate, fit, steepness, worth_of_basis
 
+METRICS = ("isotropic", "auto")
 _CLIMBS = ("lbfgs", "trust-region")
 
 
@@ -82,6 +84,7 @@ class Bayesian(Strategy):
     criterion: str = "likelihood"
     priors: bool = True
     initial: int = 5
+    metric: str = "isotropic"
 
     def __post_init__(self) -> None:
         check_size("The number of initial points", self.initial)
@@ -91,11 +94,17 @@ class Bayesian(Strategy):
             "outputs": OUTPUTS,
             "optimiser": _CLIMBS,
             "criterion": CRITERIA,
+            "metric": METRICS,
         }
         for name, known in choices.items():
             check_choice(name, getattr(self, name), known)
         if not isinstance(self.priors, bool):
             raise ArgumentError(f"priors is True or False, got {shown(self.priors)}.")
+        for name in ("arms", "choice", "criterion", "exact", "outputs") if self.metric == "auto" else ():
+            if hasattr(self, name) and getattr(self, name) != getattr(type(self), name):
+                raise ArgumentError(
+                    f'metric="auto" decides about {name} itself, got {getattr(self, name)!r}. Leave it out.'
+                )
 
     @abstractmethod
     def arms_on(self, space: Manifold) -> tuple[Arm, ...]:
@@ -105,7 +114,14 @@ class Bayesian(Strategy):
         """Who does, in each run."""
         return [arms[0]] * len(runs.rngs)
 
+    @property
+    def _learner(self) -> Learner:
+        """Who works where a metric is learned."""
+        return Learner(self.kernel, self.acquisition, self.optimiser, self.priors, getattr(self, "latent_dim", "auto"))
+
     def check(self, space: Manifold) -> None:
+        if self.metric == "auto":
+            self._learner.check(space)
         kinds = [Kind()] * (self.outputs == "auto") + [arm.kind for arm in self.arms_on(space)]
         for kind in kinds:
             self._kernel(space, kind)
@@ -113,6 +129,8 @@ class Bayesian(Strategy):
     def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[Memory]]:
         if not runs.begun(self.initial):
             return runs.random(space), [Memory() for _ in runs.rngs]
+        if self.metric == "auto":
+            return self._learner.propose(space, seen(space, runs))
         arms = self.choose(self.arms_on(space), runs)
         x, memories = torch.empty_like(runs.x[:, 0]), [Memory() for _ in arms]
         for which in _alike(arms, runs):
@@ -179,6 +197,8 @@ class Bayesian(Strategy):
     def models(self, space: Manifold, runs: Runs) -> dict[str, Surrogate]:
         if not runs.y.shape[1]:
             return {}
+        if self.metric == "auto":
+            return self._learner.models(space, seen(space, runs))
         arms = {arm.name: arm for arm in self.arms_on(space)}
         leading = sorted(self.standings(space, runs), key=lambda standing: -standing.score)
         kinds = dict.fromkeys(arms[standing.arm].kind for standing in leading)
@@ -188,6 +208,8 @@ class Bayesian(Strategy):
         return models | {rule_name(k): rule for k, rule in enumerate(rules)}
 
     def standings(self, space: Manifold, runs: Runs) -> list[Standing]:
+        if self.metric == "auto":
+            return []
         return standings(self.arms_on(space), Record.each(runs)[0])
 
 
@@ -216,7 +238,7 @@ class GaBO(Bayesian):
 
     @classmethod
     def samples(cls) -> list[Self]:
-        return [cls(), cls.paper(), cls(kernel="gaussian", acquisition="ucb", outputs="bilog")]
+        return [cls(), cls.paper(), cls(kernel="gaussian", acquisition="ucb", outputs="bilog"), cls(metric="auto")]
 
     def arms_on(self, space: Manifold) -> tuple[Arm, ...]:
         return (Full(),)
@@ -273,7 +295,8 @@ class HDGaBO(Bayesian):
 
     @classmethod
     def samples(cls) -> list[Self]:
-        return [cls(), cls(1), cls.paper(1), cls(1, ("random",), "in-turn", criterion="leave-one-out")]
+        others = [cls.paper(1), cls(1, ("random",), "in-turn", criterion="leave-one-out")]
+        return [cls(), cls(1), cls(metric="auto"), *others]
 
     def arms_on(self, space: Manifold) -> tuple[Arm, ...]:
         return arms_on(space, self.latent_dim, self.arms, logarithmic=not self.exact, priors=self.priors)

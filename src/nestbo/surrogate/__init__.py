@@ -4,6 +4,7 @@ from nestbo.surrogate.description import Data, Description, Effort
 from nestbo.surrogate.fit import fit, steepness, worth_of_basis
 from nestbo.surrogate.gp import GP, gram_root
 from nestbo.surrogate.likelihood import CRITERIA, leave_one_out, negative_log_likelihood
+from nestbo.surrogate.metric import Metric, Sight
 from nestbo.surrogate.model import Model, Surrogate
 from nestbo.surrogate.varied import median_parameters
 
@@ -13,7 +14,9 @@ __all__ = [
     "Data",
     "Description",
     "Effort",
+    "Metric",
     "Model",
+    "Sight",
     "Surrogate",
     "fit",
     "gram_root",

@@ -13,6 +13,7 @@ from nestbo.kernels import ManifoldKernel
 from nestbo.nested import Nesting
 from nestbo.outputs import Outputs, Standardise
 from nestbo.surrogate.likelihood import Criterion, negative_log_likelihood
+from nestbo.surrogate.metric import Metric
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class Description:
 
     ``kernel`` lives on the space itself or, with a ``nesting``, on the latent space, whose basis is then learned.
     ``outputs`` makes the map from values to the model's units, ``criterion`` is what a fit minimises, and ``priors``
-    makes it maximum a posteriori instead of maximum likelihood.
+    makes it maximum a posteriori instead of maximum likelihood. With a ``metric`` the kernel lives on what the metric
+    makes of points of that space, and the metric is learned, too.
     """
 
     kernel: ManifoldKernel
@@ -29,6 +31,7 @@ class Description:
     outputs: Callable[[Tensor], Outputs] = Standardise.fit
     priors: bool = True
     criterion: Criterion = negative_log_likelihood
+    metric: Metric | None = None
 
 
 class Effort(Enum):

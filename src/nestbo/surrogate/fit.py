@@ -20,9 +20,9 @@ from nestbo.surrogate.gp import GP, gram_root
 from nestbo.surrogate.likelihood import best_mean, best_scale, noisy_gram, scale_prior
 from nestbo.surrogate.model import Surrogate
 from nestbo.surrogate.targets import Targets
-from nestbo.surrogate.varied import Nested, Whole
+from nestbo.surrogate.varied import Nested, Warped, Whole
 
-Varied = Whole | Nested
+Varied = Whole | Nested | Warped
 
 _FIT_POINTS = 500  # more cost time and change little
 _FEW_FIT_POINTS = 250  # where evaluations are so many that a model is given only some
@@ -49,7 +49,7 @@ def fit(
     was found, its first start stands in, made_definite until the Gram matrix is positive definite, and the fit says so.
     """
     targets = Targets.of(model, data)
-    varied = Whole(model, targets.known) if model.nesting is None else Nested(model, targets.known, guess)
+    varied = _varied(model, targets.known, guess)
     if effort is Effort.NONE and previous is not None:
         basis, parameters = varied.known(previous, data.x.device)
         return _conditioned(varied, data, targets, basis, parameters, tuple(previous), torch.zeros_like(data.y[:, 0]))
@@ -58,7 +58,7 @@ def fit(
     seen, inputs = _inputs(varied, data, targets)
     point, value = _best_of(varied, starts, inputs, warm)
     basis, parameters = varied.split(point)
-    parameters = made_definite(model.kernel, parameters, varied.mapping(basis).project(data.x), targets)
+    parameters = made_definite(model.kernel, parameters, _seen(varied, basis, data.x), targets)
     fits = _fits(parameters, basis, value, seen, data)
     return _conditioned(varied, data, targets, basis, parameters, fits, value)
 
@@ -73,9 +73,20 @@ def _conditioned(
     loss: Tensor,
 ) -> Surrogate:
     """The surrogate with these parameters."""
-    mapping = varied.mapping(basis)
-    gp = condition(varied.model, mapping.project(data.x), parameters, targets)
-    return Surrogate(gp, targets.outputs, mapping, fits, loss)
+    gp = condition(varied.model, _seen(varied, basis, data.x), parameters, targets)
+    return Surrogate(gp, targets.outputs, varied.mapping(basis), fits, loss, varied.learned(basis))
+
+
+def _varied(model: Description, known_noise: bool, guess: Tensor | None) -> Varied:
+    if model.metric is not None:
+        return Warped(model, known_noise, guess)
+    return Whole(model, known_noise) if model.nesting is None else Nested(model, known_noise, guess)
+
+
+def _seen(varied: Varied, basis: Tensor, x: Tensor) -> Tensor:
+    """What the kernel sees of points."""
+    latent, learned = varied.mapping(basis).project(x), varied.learned(basis)
+    return latent if learned is None else learned(latent)
 
 
 def _inputs(varied: Varied, data: Data, targets: Targets) -> tuple[int, tuple[Tensor, ...]]:

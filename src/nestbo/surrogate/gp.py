@@ -60,7 +60,7 @@ class GP(Model):  # type: ignore[misc]
         self.inverse_root = torch.linalg.solve_triangular(self.root, eye, upper=False)
         self.weights = (self.inverse_root.mT @ (self.inverse_root @ (z - mean.unsqueeze(-1)).unsqueeze(-1))).squeeze(-1)
 
-    def of_run(self, run: int) -> GP:
+    def of_run(self, run: int | list[int]) -> GP:
         """The process of one of several runs."""
         data = (self.x, self.z, self.lengthscale, self.mean, self.scale, self.noise, self.root)
         return GP(self.kernel, *(part[run] for part in data))

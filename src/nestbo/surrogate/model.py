@@ -12,6 +12,7 @@ from nestbo.memory import Fit
 from nestbo.nested import NestedMapping
 from nestbo.outputs import Outputs
 from nestbo.surrogate.gp import GP
+from nestbo.surrogate.metric import Learned
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class Surrogate:
     ``mapping`` leads to the latent space, where ``gp`` lives in the model's units.
 
     ``outputs`` is the map between these units and the objective's, ``fits`` are where the next fit of each run starts,
-    and ``loss`` (*runs) is what the fit has minimised.
+    and ``loss`` (*runs) is what the fit has minimised. With a ``metric`` that was learned, ``gp`` lives on what the
+    metric makes of latent points.
     """
 
     gp: GP
@@ -29,24 +31,40 @@ class Surrogate:
     mapping: NestedMapping
     fits: tuple[Fit, ...]
     loss: Tensor
+    metric: Learned | None = None
+
+    def see(self, latent: Tensor) -> Tensor:
+        """What the kernel sees of latent points (…, *runs, n, *point)."""
+        return latent if self.metric is None else self.metric(latent)
+
+    def take(self, which: list[int]) -> Surrogate:
+        """The models of some of the runs."""
+        return Surrogate(
+            self.gp.of_run(which),
+            self.outputs.of_run(which),
+            self.mapping.of_run(which),
+            tuple(self.fits[run] for run in which),
+            self.loss[which],
+            None if self.metric is None else self.metric.of_run(which),
+        )
 
     def predict(self, x: Tensor, deviations: float = 0.0) -> Tensor:
         """The median prediction at points (…, *runs, q, *point) of the ambient space, moved by standard deviations."""
-        mean, variance = self.gp.moments(self.mapping.project(x))
+        mean, variance = self.gp.moments(self.see(self.mapping.project(x)))
         return self.outputs.inverse(mean + deviations * variance.sqrt())
 
     def gradients(self, x: Tensor) -> Tensor:
         """Tangent gradients of the mean, in the model's units, at points x (*runs, n, *point) of the ambient space."""
         with torch.enable_grad():
             leaf = x.detach().requires_grad_()
-            mean, _ = self.gp.moments(self.mapping.project(leaf))
+            mean, _ = self.gp.moments(self.see(self.mapping.project(leaf)))
             (gradient,) = torch.autograd.grad(mean.sum(), leaf)
         return self.mapping.ambient.to_tangent(x, gradient)
 
     def seen(self, x: Tensor) -> Tensor | None:
         """Points (*runs, m, *point) of the ambient space, flat, as the model sees them; None if there are none."""
-        axes = len(self.mapping.latent.point_shape)
-        return self.mapping.project(x).flatten(-axes) if x.shape[self.gp.z.ndim - 1] else None
+        axes = len(self.gp.kernel.space.point_shape)
+        return self.see(self.mapping.project(x)).flatten(-axes) if x.shape[self.gp.z.ndim - 1] else None
 
     @property
     def latent_points(self) -> Tensor:
@@ -68,6 +86,7 @@ class Model:
     mapping: NestedMapping
     fit: Fit
     loss: float
+    metric: Learned | None = None
 
     @classmethod
     def of(cls, surrogate: Surrogate, run: int = 0) -> Self:
@@ -78,12 +97,13 @@ class Model:
             surrogate.mapping.of_run(run),
             surrogate.fits[run],
             surrogate.loss[run].item(),
+            None if surrogate.metric is None else surrogate.metric.of_run(run),
         )
 
     def predict(self, x: Any, deviations: float = 0.0) -> Tensor:
         """The median prediction at points (…, *point) of the ambient space, moved by standard deviations: (…)."""
         x = self.mapping.ambient.check(x).double()
-        mean, variance = self.gp.moments_in_parts(self.mapping.project(self._row(x)))
+        mean, variance = self.gp.moments_in_parts(self._seen(self._row(x)))
         return self.outputs.inverse(mean + deviations * variance.sqrt()).reshape(self._batch(x))
 
     def gradients(self, x: Any) -> Tensor:
@@ -91,7 +111,7 @@ class Model:
         x = self.mapping.ambient.check(x).double()
         with torch.enable_grad():
             leaf = x.detach().requires_grad_()
-            mean, _ = self.gp.moments(self.mapping.project(self._row(leaf)))
+            mean, _ = self.gp.moments(self._seen(self._row(leaf)))
             (gradient,) = torch.autograd.grad(mean.sum(), leaf)
         return self.mapping.ambient.to_tangent(x, gradient)
 
@@ -99,6 +119,11 @@ class Model:
     def latent_points(self) -> Tensor:
         """The evaluated points as the model sees them, (n, *point)."""
         return self.gp.x
+
+    def _seen(self, x: Tensor) -> Tensor:
+        """What the kernel sees of points of the ambient space."""
+        latent = self.mapping.project(x)
+        return latent if self.metric is None else self.metric(latent)
 
     def _row(self, x: Tensor) -> Tensor:
         """All points in one row, (q, *point)."""

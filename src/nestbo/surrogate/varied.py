@@ -16,12 +16,14 @@ from nestbo.memory import Fit
 from nestbo.nested import Identity, NestedMapping, Nesting
 from nestbo.surrogate.description import Description
 from nestbo.surrogate.likelihood import NOISE_PRIOR
+from nestbo.surrogate.metric import Learned, Metric
 
 NOISE = (1e-6, 1.0)  # the variance of noise relative to that of the signal
 MOST_NOISE = 1e3  # of known noise; more would contradict the values
 _STARTS = 4
 _RANDOM_STARTS = 3  # subspaces
 _PENALTY = 10.0  # per squared unit beyond the bounds of a log parameter
+_NEARBY = 0.3  # of the deviation of the prior: entries of a metric that a fit starts from
 _PERTURBATION = 0.2  # of the typical distance of two subspaces
 
 
@@ -71,8 +73,12 @@ class Whole:
         return self.split(_parameters(previous, device).squeeze(1))
 
     def mapping(self, basis: Tensor) -> NestedMapping:
-        """What the model sees of a point."""
+        """From the space to that of the model."""
         return Identity(self.model.kernel.space)
+
+    def learned(self, basis: Tensor) -> Learned | None:
+        """The metric, if there is one."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -145,6 +151,103 @@ class Nested:
 
     def mapping(self, basis: Tensor) -> NestedMapping:
         return self.nesting.at(basis)
+
+    def learned(self, basis: Tensor) -> Learned | None:
+        return None
+
+
+@dataclass(frozen=True)
+class Warped:
+    """The entries of a metric and the parameters of a kernel on what it sees; with a nesting the subspace as well."""
+
+    model: Description
+    known_noise: bool
+    guess: Tensor | None = None
+
+    @cached_property
+    def metric(self) -> Metric:
+        assert self.model.metric is not None
+        return self.model.metric
+
+    @cached_property
+    def box(self) -> Box:
+        return parameter_box(self.model.kernel, self.known_noise)
+
+    @cached_property
+    def manifold(self) -> Manifold:
+        flat = Euclidean(self.metric.size + self.box.dim)
+        return flat if self.model.nesting is None else Product(self.model.nesting.bases, flat)
+
+    def starts(self, rngs: list[torch.Generator], previous: Sequence[Fit] | None, warm: bool) -> Tensor:
+        """(runs, starts, size): the previous fit; of a fit that starts anew also the isotropic kernel, and nearby."""
+        known = [] if previous is None else [self._joined(previous, rngs[0].device)]
+        found = torch.cat([*known, *([] if warm else self._new(rngs))], 1)
+        return found if self.model.nesting is None else self.manifold.retract(found, torch.zeros_like(found))
+
+    def _new(self, rngs: list[torch.Generator]) -> list[Tensor]:
+        device, nesting = rngs[0].device, self.model.nesting
+        median = median_parameters(self.model.kernel).to(device)
+        isotropic = torch.cat([torch.zeros(self.metric.size, dtype=torch.float64, device=device), median])
+        if nesting is None:
+            drawn = torch.stack(
+                [torch.randn(1, self.metric.size, generator=r, dtype=torch.float64, device=device) for r in rngs]
+            )
+            near = torch.cat([_NEARBY * drawn, median.expand(len(rngs), 1, -1)], -1)
+            return [isotropic.expand(len(rngs), 1, -1), near]
+        bases = [nesting.bases.random_each(_RANDOM_STARTS, rngs).movedim(0, 1)]
+        bases += [] if self.guess is None else [self.guess.unsqueeze(1)]
+        return [self.manifold.join([basis, isotropic.expand(*basis.shape[:2], -1)]) for basis in bases]  # type: ignore[attr-defined]
+
+    def _joined(self, previous: Sequence[Fit], device: torch.device) -> Tensor:
+        flat, parameters = self.known(previous, device)
+        return torch.cat([flat, parameters], -1).unsqueeze(1)
+
+    def known(self, previous: Sequence[Fit], device: torch.device) -> tuple[Tensor, Tensor]:
+        flat = torch.tensor([fit.basis for fit in previous], dtype=torch.float64, device=device)
+        return flat, _parameters(previous, device).squeeze(1)
+
+    def prepare(self, x: Tensor) -> Tensor:
+        return self.metric.sight.coordinates(x) if self.model.nesting is None else x
+
+    def compare(self, x: Tensor) -> Tensor:
+        return x
+
+    def loss(self, point: Tensor, prepared: Tensor, z: Tensor, *known: Tensor) -> Tensor:
+        model, sight = self.model, self.metric.sight
+        flat, wanted = self._parted(point)
+        basis, entries = self._of(flat)
+        parameters, phi = self.box.project(wanted), prepared.unsqueeze(1)
+        if model.nesting is not None:
+            phi = sight.coordinates(model.nesting.project(basis, phi))
+        seen = sight.warped(self.metric.factor(entries), phi)
+        loss = model.criterion(
+            model.kernel, parameters, model.kernel.statistic(seen, seen), z.unsqueeze(1), model.priors, *known
+        )
+        beyond = (wanted - parameters).square().sum(-1)
+        return loss + _PENALTY * beyond + entries.square().sum(-1) / 2
+
+    def _parted(self, point: Tensor) -> tuple[Tensor, Tensor]:
+        """What mapping and metric are made of, and the parameters of the kernel before they are kept in bounds."""
+        return point[..., : -self.box.dim], point[..., -self.box.dim :]
+
+    def _of(self, flat: Tensor) -> tuple[Tensor, Tensor]:
+        """The basis, empty without a nesting, and the entries of the metric."""
+        basis, entries = flat[..., : -self.metric.size], flat[..., -self.metric.size :]
+        return basis if self.model.nesting is None else basis.unflatten(
+            -1, self.model.nesting.bases.point_shape
+        ), entries
+
+    def split(self, point: Tensor) -> tuple[Tensor, Tensor]:
+        flat, wanted = self._parted(point)
+        return flat, self.box.project(wanted)
+
+    def mapping(self, basis: Tensor) -> NestedMapping:
+        nesting = self.model.nesting
+        return Identity(self.metric.sight.space) if nesting is None else nesting.at(self._of(basis)[0])
+
+    def learned(self, basis: Tensor) -> Learned:
+        """The metric of each run."""
+        return Learned(self.metric.sight, self.metric.factor(self._of(basis)[1]))
 
 
 def _parameters(previous: Sequence[Fit], device: torch.device) -> Tensor:

@@ -1,0 +1,332 @@
+"""GaBO and HD-GaBO with a metric that is learned, great spheres that the data span, and basins that are closed.
+
+Three ideas. A model may learn a metric of what it sees, as far as its predictions, made before the answers were known,
+are better than those of the isotropic one. On a sphere of many dimensions the search lives on the great sphere that the
+first evaluations span: a function of Wᵀx/|Wᵀx| takes all its values there. And a basin in which the search has come to
+an end is closed, so that the next ones look elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from nestbo.acquisition import OPTIMISERS
+from nestbo.errors import ArgumentError
+from nestbo.kernels import kernel
+from nestbo.manifolds import SPD, Manifold, Sphere
+from nestbo.memory import Memory
+from nestbo.nested import Identity, NestedMapping, NestedSphere, Nesting, smaller
+from nestbo.outputs import Log, Outputs, Standardise
+from nestbo.search import Runs, Section, constraint_models, farthest, rule_fits, rule_name, same, search, unrepeated
+from nestbo.search.runs import latest, refits, together
+from nestbo.search.sections import Basins
+from nestbo.surrogate import Description, Effort, Metric, Sight, Surrogate, fit
+
+EXTRINSIC = ("gaussian", "matern12", "matern32", "matern52")  # kernels of a straight distance
+STRENGTHS = (0.0, 0.25, 1.0)  # of metrics that compete: none, one that hardly moves, one that may lose a direction
+SPANNED = (
+    1.0,
+)  # on a great sphere, where most directions matter little: competition was measured to cost a factor of 3
+_WHOLE = 20  # dimensions up to which a sphere is searched as a whole
+_SPANNED, _WIDER = 8, 3  # dimensions of the great sphere at first: so many, or so many more than the latent ones
+_GROWTH = 40  # evaluations for each dimension that it has later on
+_REFINE = 5  # every so many suggestions one refines the best point of all
+_PATIENCE = 15  # suggestions after which a basin that has not become noticeably better is closed
+_NOTICEABLE = 0.01  # of the distance from the median to the best value
+_DECAY = 0.9  # of what earlier predictions count, at each later one
+_WORST = -50.0  # nats that one prediction can cost
+_HALF = 0.5  # correlation with the centre of a basin at its edge
+
+
+class Kind(NamedTuple):
+    """Which model: on the space that is searched or on one nested in it, with a metric of some strength or none."""
+
+    name: str
+    nesting: Nesting | None
+    strength: float
+
+
+@cache
+def kinds_on(place: Manifold, name: str, sizes: tuple[Any, ...], strengths: tuple[float, ...]) -> tuple[Kind, ...]:
+    """The models that compete on what is searched; the isotropic one first, which ties go to."""
+    nestings = {size: Nesting(place, smaller(place, size)) for size in sizes}
+    nested = {size: nesting for size, nesting in nestings.items() if nesting.ambient != nesting.latent}
+    if not nested:
+        return tuple(Kind(f"{name}:{strength:g}", None, strength) for strength in strengths)
+    return tuple(Kind(f"nested:{size}:1", nesting, 1.0) for size, nesting in nested.items())
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What is searched in each run: a place, a mapping from the space to it, and what names it in memories."""
+
+    place: Manifold
+    mapping: NestedMapping
+    name: str
+    memories: list[Memory]
+
+    def seen(self, runs: Runs) -> Runs:
+        """The runs as they are there; evaluations beside a great sphere are no data of it."""
+        lies = self.mapping.ambient.dist(self.mapping.lift(self.mapping.project(runs.x)), runs.x) < _BESIDE
+        if not lies.all():
+            runs = runs.only(lies.all(0).nonzero().flatten().tolist())
+        return replace(runs.at(self.mapping.project(runs.x), runs.y), pending=self.mapping.project(runs.pending))
+
+
+_BESIDE = 1e-6  # radians from a great sphere
+
+
+def outlook(space: Manifold, latent_dim: Any, runs: Runs) -> Outlook:
+    """The great sphere that the first evaluations of each run span, completed at random; elsewhere the space itself."""
+    wanted = _SPANNED if latent_dim == "auto" else latent_dim + _WIDER if isinstance(latent_dim, int) else _SPANNED
+    size = max(wanted, runs.record.y.shape[1] // _GROWTH)
+    if not isinstance(space, Sphere) or space.n <= max(_WHOLE, size):
+        return Outlook(space, Identity(space), "full", [Memory() for _ in runs.rngs])
+    memories = [_spanned(runs, run, size) for run in range(len(runs.rngs))]
+    frames = torch.stack([_frame(runs, run, memory, size) for run, memory in enumerate(memories)])
+    new = [_known(runs, run) is None for run in range(len(memories))]
+    said = [memory if fresh else Memory(frame=memory.frame) for memory, fresh in zip(memories, new, strict=True)]
+    return Outlook(Sphere(size), NestedSphere(frames), f"spanned:{size}", said)
+
+
+def _known(runs: Runs, run: int) -> Memory | None:
+    """The memory that says what spans the frame of a run."""
+    asked = runs.asked[run] if runs.asked else []
+    return next((memory for memory in (*runs.record.memories[run], *asked) if memory.span), None)
+
+
+def _spanned(runs: Runs, run: int, size: int) -> Memory:
+    known = _known(runs, run)
+    if known is not None:
+        return known
+    seed = int(torch.randint(2**53, (), generator=runs.rngs[run], device=runs.rngs[run].device))
+    count = min(size + 1, runs.y.shape[1])
+    return Memory(frame=seed, span=tuple(runs.index(run, place) for place in range(count)))
+
+
+def _frame(runs: Runs, run: int, memory: Memory, size: int) -> Tensor:
+    """Orthonormal columns (D+1, size+1) of which the first span the first points."""
+    record = runs.record
+    place = {record.index(run, k): k for k in range(record.y.shape[1])}
+    points = record.x[run, [place[index] for index in memory.span if index in place]]
+    rng = torch.Generator().manual_seed(memory.frame or 0)
+    all_columns = runs.x.shape[-1]  # are drawn, so that the first ones stay the same when the sphere grows
+    drawn = torch.randn(all_columns, all_columns, generator=rng, dtype=torch.float64).to(runs.x)
+    count = min(len(points), size + 1)
+    return torch.linalg.qr(torch.cat([points[:count].mT, drawn[:, count : size + 1]], -1)).Q
+
+
+def scores(runs: Runs, kinds: tuple[Kind, ...]) -> Tensor:
+    """How well each model has predicted values before they were known, in nats, (runs, kinds)."""
+    found = torch.zeros(len(runs.rngs), len(kinds), dtype=torch.float64)
+    record = runs.record
+    for run, (memories, values) in enumerate(zip(record.memories, record.y.tolist(), strict=True)):
+        for memory, y in zip(memories, values, strict=True):
+            if memory.forecast:
+                news = [_log_density(memory.forecast.get(kind.name), y) for kind in kinds]
+                found[run] = _DECAY * found[run] + torch.tensor(news, dtype=torch.float64)
+    return found
+
+
+def _log_density(forecast: tuple[float, float, float] | None, y: float) -> float:
+    """Of a normal distribution with a deviation on each side of its middle, up to a constant."""
+    if forecast is None:
+        return 0.0
+    low, middle, high = forecast
+    side = max(high - middle if y > middle else middle - low, 1e-300)
+    return max(_WORST, -(((y - middle) / side) ** 2) / 2 - math.log(max(high - low, 1e-300)))
+
+
+def close_basins(model: Surrogate, runs: Runs) -> tuple[Basins | None, list[Memory]]:
+    """The basins that are closed now, in which the search of each run has come to an end, and what says so."""
+    gp, places = model.gp, []
+    correlation = gp.kernel.correlation(gp.x, gp.x, gp.lengthscale)
+    inside = (correlation >= _HALF).cpu()
+    ranking, memories, free = runs.ranking.tolist(), [], []
+    for run in range(len(ranking)):
+        closed, best, open_places = _closed(inside[run], ranking[run], runs, run)
+        places.append(closed)
+        free.append(open_places)
+        memories.append(Memory(closed=tuple(runs.index(run, k) for k in closed), best=runs.index(run, best)))
+    if not any(places):
+        return None, memories
+    width = max(map(len, places))
+    padded = torch.tensor([[*closed, *[0] * (width - len(closed))] for closed in places], device=runs.x.device)
+    real = torch.tensor([[k < len(closed) for k in range(width)] for closed in places], device=runs.x.device)
+    each = torch.arange(len(places), device=runs.x.device).unsqueeze(-1)
+    return Basins(model, gp.x[each, padded], real, torch.stack(free).to(runs.x.device)), memories
+
+
+def _closed(inside: Tensor, y: list[float], runs: Runs, run: int) -> tuple[list[int], int, Tensor]:
+    """Places of the centres of closed basins, of the best evaluation outside, and which evaluations are outside."""
+    place = {runs.index(run, k): k for k in range(len(y))}
+    memories = runs.record.memories[run]
+    last = latest(memories, lambda memory: memory if memory.best is not None else None)
+    closed = [] if last is None else [place[index] for index in last.closed if index in place]
+    free = _outside(inside, closed)
+    best = _best(free, y)
+    before = None if last is None or last.best not in place else place[last.best]
+    enough = _NOTICEABLE * (sorted(y)[len(y) // 2] - min(y))
+    if before is None or y[best] < y[before] - enough:
+        return closed, best, free
+    waited = sum(memory.best == runs.index(run, before) for memory in memories)
+    if waited < _PATIENCE:
+        return closed, before, free
+    closed = [*closed, best]
+    free = _outside(inside, closed)
+    if not free.any():
+        closed, free = [], torch.ones_like(free)
+    return closed, _best(free, y), free
+
+
+def _outside(inside: Tensor, closed: list[int]) -> Tensor:
+    return ~inside[closed].any(0) if closed else torch.ones(len(inside), dtype=torch.bool)
+
+
+def _best(free: Tensor, y: list[float]) -> int:
+    places = free.nonzero().flatten().tolist() or range(len(y))
+    return min(places, key=y.__getitem__)
+
+
+@dataclass(frozen=True)
+class Learner:
+    """The settings of a method that learns a metric, and the method."""
+
+    kernel: str
+    acquisition: str
+    optimiser: str
+    priors: bool
+    latent_dim: Any
+
+    def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[Memory]]:
+        """One point for each run, with a memory."""
+        look = outlook(space, self.latent_dim, runs)
+        there = look.seen(runs)
+        refining = runs.count % _REFINE == 0
+        outputs = Log if runs.count % 2 and not refining and not runs.noisy else Standardise
+        kinds = self._kinds(space, look)
+        models = self._fit(look.place, kinds, there, outputs)
+        rules = constraint_models(kernel(self.kernel, space), runs)
+        chosen = scores(runs, kinds).argmax(1).tolist()
+        x, memories = torch.empty_like(runs.x[:, 0]), [Memory() for _ in runs.rngs]
+        for k in dict.fromkeys(chosen):
+            which = [run for run, own in enumerate(chosen) if own == k]
+            part, model = there.take(which), models[kinds[k]].take(which)
+            x[which], found = self._search(model, look.mapping.of_run(which), part, rules, refining)
+            for run, memory in zip(which, found, strict=True):
+                memories[run] = replace(memory, arm=kinds[k].name)
+        x = space.project(x)
+        memories = self._remembered(look, models, rules, outputs, x, memories)
+        return unrepeated(space, x, memories, runs, lambda: farthest(space, space, same, rules, runs))
+
+    def check(self, space: Manifold) -> None:
+        """Refuse what no metric can be learned with."""
+        on = kernel(self.kernel, space)
+        if self.kernel not in EXTRINSIC:
+            raise ArgumentError(f"A metric is learned with the kernels {', '.join(EXTRINSIC)}, got {self.kernel!r}.")
+        if self.latent_dim != "auto" and not isinstance(on.space, Sphere | SPD):
+            raise ArgumentError(f'With metric="auto", latent_dim is for a Sphere or SPD, got {space}. Leave it out.')
+        self._sizes(space)
+
+    def models(self, space: Manifold, runs: Runs) -> dict[str, Surrogate]:
+        """The models behind the next suggestion, the one that has predicted best first."""
+        look = outlook(space, self.latent_dim, runs)
+        kinds = self._kinds(space, look)
+        found = self._fit(look.place, kinds, look.seen(runs), Standardise)
+        leading = scores(runs, kinds)[0].argsort(descending=True, stable=True).tolist()
+        ways = [look.mapping if kinds[k].nesting is None else found[kinds[k]].mapping for k in leading]
+        named = {kinds[k].name: replace(found[kinds[k]], mapping=way) for k, way in zip(leading, ways, strict=True)}
+        rules = constraint_models(kernel(self.kernel, space), runs)
+        return named | {rule_name(k): rule for k, rule in enumerate(rules)}
+
+    def _kinds(self, space: Manifold, look: Outlook) -> tuple[Kind, ...]:
+        strengths = STRENGTHS if look.place == space else SPANNED
+        return kinds_on(look.place, look.name, self._sizes(look.place), strengths)
+
+    def _sizes(self, place: Manifold) -> tuple[Any, ...]:
+        """Sizes of spaces nested in what is searched: of matrices only, spheres have a frame."""
+        if not isinstance(place, SPD):
+            return ()
+        return tuple(d for d in (2, 3) if d < place.n) if self.latent_dim == "auto" else (self.latent_dim,)
+
+    def _fit(
+        self, place: Manifold, kinds: tuple[Kind, ...], there: Runs, outputs: type[Outputs]
+    ) -> dict[Kind, Surrogate]:
+        """Every model of the data; gradients of the full model are a guess of a subspace that is looked for anew."""
+        models: dict[Kind, Surrogate] = {}
+        for kind in kinds:
+            previous, effort = together(refits(there, _fit_name(kind, outputs)))
+            guess = None
+            if kind.nesting is not None and effort is Effort.ANEW:
+                full = fit(self._description(place, Kind("", None, 0.0), outputs), there.data)
+                guess = kind.nesting.active(full.gradients(there.x))
+            models[kind] = fit(self._description(place, kind, outputs), there.data, previous, effort, guess=guess)
+        return models
+
+    def _description(self, place: Manifold, kind: Kind, outputs: type[Outputs]) -> Description:
+        latent = place if kind.nesting is None else kind.nesting.latent
+        metric = Metric(Sight(latent), kind.strength) if kind.strength else None
+        on = kernel(self.kernel, latent if metric is None else metric.sight.seen)
+        return Description(on, kind.nesting, outputs.fit, self.priors, metric=metric)
+
+    def _search(
+        self, model: Surrogate, way: NestedMapping, there: Runs, rules: list[Surrogate], refining: bool
+    ) -> tuple[Tensor, list[Memory]]:
+        """Outside of closed basins, or, refining, anywhere."""
+        if there.noisy:
+            there = replace(there, posterior=model.gp.moments(model.gp.x)[0])
+        basins, memories = (None, [Memory() for _ in there.rngs]) if refining else close_basins(model, there)
+        ranking = there.ranking if basins is None else torch.where(basins.free, there.ranking, torch.inf)
+        each = torch.arange(len(there.x), device=there.x.device)
+        near = there.x[each, ranking.argmin(1)].unsqueeze(1)
+        latent, axes = model.mapping.latent, len(model.gp.kernel.space.point_shape)
+        section = Section(
+            latent,
+            lambda z: way.lift(model.mapping.lift_near(z, near)),
+            lambda z: model.see(z.unflatten(-1, latent.point_shape)).flatten(-axes),
+            model.mapping.project(there.x),
+            model,
+            there,
+            model.seen(there.pending),
+            basins=basins,
+        )
+        return search(section, rules, self.acquisition, OPTIMISERS[self.optimiser]), memories
+
+    def _remembered(
+        self,
+        look: Outlook,
+        models: dict[Kind, Surrogate],
+        rules: list[Surrogate],
+        outputs: type[Outputs],
+        x: Tensor,
+        memories: list[Memory],
+    ) -> list[Memory]:
+        """Memories with the frames, the fits and what every model predicts for the suggestion."""
+        forecasts = {kind.name: forecast(model, look.mapping.project(x.unsqueeze(1))) for kind, model in models.items()}
+        found = []
+        for run, memory in enumerate(memories):
+            fits = {_fit_name(kind, outputs): model.fits[run] for kind, model in models.items()}
+            said = {name: rows[run] for name, rows in forecasts.items() if all(map(math.isfinite, rows[run]))}
+            own = look.memories[run]
+            more: dict[str, Any] = {"fits": fits | rule_fits(rules, run), "frame": own.frame, "span": own.span}
+            found.append(replace(memory, **more, forecast=said if len(said) == len(models) else {}))
+        return found
+
+
+def _fit_name(kind: Kind, outputs: type[Outputs]) -> str:
+    """Fits to logarithms and to values as they are go on apart from each other."""
+    return f"{kind.name}:log" if outputs is Log else kind.name
+
+
+def forecast(model: Surrogate, x: Tensor) -> list[tuple[float, float, float]]:
+    """For one point x (runs, 1, *point) of each run: the value that a model expects, one deviation below and above."""
+    mean, variance = model.gp.moments(model.see(model.mapping.project(x)))
+    deviation = (variance + (model.gp.scale * model.gp.noise).unsqueeze(-1)).sqrt()
+    each = [model.outputs.inverse(mean + side * deviation).squeeze(-1).tolist() for side in (-1, 0, 1)]
+    return list(zip(*each, strict=True))

@@ -1,0 +1,238 @@
+"""A metric that is learned, great spheres that the data span, basins that are closed."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+import nestbo as nb
+from nestbo import SPD, ArgumentError, Box, GaBO, HDGaBO, Memory, Product, Sphere, Study
+from nestbo.kernels import kernel
+from nestbo.search import Runs
+from nestbo.strategies.learning import Kind, close_basins, outlook, scores
+from nestbo.surrogate import Data, Description, Metric, Sight, fit
+
+
+def seeded(seed):
+    return torch.Generator().manual_seed(seed)
+
+
+def normal(*shape, seed=0):
+    return torch.randn(*shape, generator=seeded(seed), dtype=torch.float64)
+
+
+def runs_of(x, y, memories=None):
+    memories = memories or [[Memory()] * x.shape[1] for _ in x]
+    return Runs(x, y, x[:, :0], [seeded(k) for k in range(len(x))], memories)
+
+
+class TestMetric:
+    def test_no_entries_are_the_isotropic_kernel(self):
+        metric = Metric(Sight(Sphere(4)), 1.0)
+        torch.testing.assert_close(metric.factor(torch.zeros(metric.size, dtype=torch.float64)), torch.eye(5).double())
+
+    @pytest.mark.parametrize("strength", [0.25, 1.0])
+    def test_factors_are_near_the_exponential(self, strength):
+        """Symmetric, positive definite, and of determinant about 1, since S has no trace."""
+        metric = Metric(Sight(Sphere(4)), strength)
+        factor = metric.factor(normal(7, metric.size))
+        torch.testing.assert_close(factor, factor.mT)
+        assert (torch.linalg.eigvalsh(factor) > 0).all()
+        assert (factor.logdet().abs() < 0.5 * strength).all()
+
+    def test_a_multiple_of_the_identity_in_s_changes_nothing(self):
+        metric = Metric(Sight(Sphere(2)), 1.0)
+        entries = torch.tensor([1.0, 1.0, 1.0, 0.0, 0.0, 0.0], dtype=torch.float64)
+        torch.testing.assert_close(metric.factor(3 * entries), torch.eye(3).double())
+
+    def test_coordinates_of_matrices_keep_the_log_euclidean_distance(self):
+        space, sight = SPD(3), Sight(SPD(3))
+        x, y = space.random(2, 10, rng=seeded(0))
+        straight = (sight.coordinates(x) - sight.coordinates(y)).norm(dim=-1)
+        ratio = straight / (space.embed(x) - space.embed(y)).norm(dim=-1)
+        torch.testing.assert_close(ratio, ratio[:1].expand(10))
+        assert sight.count == 6
+
+    def test_what_is_seen_of_a_sphere_is_on_one(self):
+        metric = Metric(Sight(Sphere(3)), 1.0)
+        seen = metric.sight.warped(metric.factor(normal(metric.size)), Sphere(3).random(9, rng=seeded(1)))
+        torch.testing.assert_close(seen.norm(dim=-1), torch.ones(9).double())
+
+    def test_the_direction_that_matters_is_learned(self):
+        """A function of the first coordinate: the metric stretches it, and predicts better than the isotropic model."""
+        x = Box([0.0] * 6, [1.0] * 6).random(1, 60, rng=seeded(0))
+        f = lambda x: (6 * x[..., 0]).sin()
+        sight, test = Sight(Box([0.0] * 6, [1.0] * 6)), Box([0.0] * 6, [1.0] * 6).random(1, 200, rng=seeded(1))
+        data = Data(x, f(x), [seeded(2)])
+        learned = fit(Description(kernel("matern52", sight.seen), metric=Metric(sight, 1.0)), data)
+        isotropic = fit(Description(kernel("matern52", sight.space)), data)
+        errors = [(model.predict(test) - f(test)).square().mean().sqrt().item() for model in (learned, isotropic)]
+        assert errors[0] < 0.3 * errors[1]
+        stretched = learned.metric.factor[0].norm(dim=0)
+        assert stretched.argmax() == 0
+
+
+class TestGreatSpheres:
+    def test_small_spheres_and_other_spaces_are_searched_as_a_whole(self):
+        for space in (Sphere(20), SPD(3), Box([0.0] * 30, [1.0] * 30)):
+            look = outlook(space, "auto", runs_of(space.random(1, 5, rng=seeded(0)), torch.zeros(1, 5).double()))
+            assert look.place == space
+
+    def test_the_first_points_lie_in_it(self):
+        space = Sphere(50)
+        runs = runs_of(space.random(2, 5, rng=seeded(0)), torch.zeros(2, 5).double())
+        look = outlook(space, "auto", runs)
+        assert look.place == Sphere(8)
+        torch.testing.assert_close(look.mapping.lift(look.mapping.project(runs.x)), runs.x)
+        assert [memory.span for memory in look.memories] == [(0, 1, 2, 3, 4)] * 2
+        assert outlook(space, 5, runs).place == Sphere(8)
+        assert outlook(space, 2, runs).place == Sphere(5)
+
+    def test_it_stays_the_same_and_grows_with_the_evaluations(self):
+        space = Sphere(50)
+        x, y = space.random(1, 5, rng=seeded(0)), torch.zeros(1, 5).double()
+        first = outlook(space, "auto", runs_of(x, y))
+        memories = [[Memory()] * 4 + first.memories]
+        again = outlook(space, "auto", runs_of(x, y, memories))
+        assert torch.equal(first.mapping.basis, again.mapping.basis)
+        assert again.memories[0].span == ()
+        many = torch.cat([x, space.random(1, 395, rng=seeded(1))], 1)
+        later = outlook(space, "auto", runs_of(many, torch.zeros(1, 400).double(), [memories[0] + [Memory()] * 395]))
+        assert later.place == Sphere(10)
+        inside = later.mapping.basis @ later.mapping.basis.mT
+        torch.testing.assert_close(inside @ first.mapping.basis, first.mapping.basis)
+
+    def test_evaluations_beside_it_are_no_data_of_it(self):
+        space = Sphere(50)
+        study = Study(space, HDGaBO(metric="auto"), seed=0)
+        f = lambda x: float(x[0])
+        study.run(f, 7, progress=False)
+        beside = space.random(rng=seeded(9))
+        study.add(beside, f(beside))
+        study.ask()
+        (model,) = study.models().values()
+        assert len(model.gp.z) == 7
+
+    def test_suggestions_lie_in_it(self):
+        study = Study(Sphere(40), HDGaBO(2, metric="auto"), seed=0).run(lambda x: float(x[0]), 8, progress=False)
+        points = study.history.points
+        assert torch.linalg.matrix_rank(points, atol=1e-8) <= 6
+
+
+class TestPredictions:
+    kinds = (Kind("a", None, 0.0), Kind("b", None, 1.0))
+
+    def test_the_better_predictor_leads_and_ties_go_to_the_first(self):
+        x, y = torch.zeros(1, 2, 1).double(), torch.tensor([[1.0, 2.0]]).double()
+        good, bad = (0.9, 1.0, 1.1), (2.0, 3.0, 4.0)
+        known = [[Memory(forecast={"a": bad, "b": good}), Memory()]]
+        assert scores(runs_of(x, y, known), self.kinds).argmax(1).tolist() == [1]
+        assert scores(runs_of(x, y), self.kinds).argmax(1).tolist() == [0]
+
+    def test_each_side_has_a_deviation_of_its_own(self):
+        x, forecast = torch.zeros(1, 1, 1).double(), {"a": (0.0, 1.0, 11.0), "b": (-9.0, 1.0, 2.0)}
+        low, high = (
+            scores(runs_of(x, torch.tensor([[y]]).double(), [[Memory(forecast=forecast)]]), self.kinds)[0]
+            for y in (-1.0, 5.0)
+        )
+        assert low[1] > low[0]
+        assert high[0] > high[1]
+
+
+class TestBasins:
+    def waited(self, n, best):
+        """Evaluations on a line, all of the last n of which waited for the best to become better."""
+        x = torch.linspace(0, 1, 30, dtype=torch.float64).reshape(1, 30, 1)
+        y = (x.squeeze(-1) - 0.5).abs()
+        memories = [[Memory()] * (30 - n) + [Memory(best=best)] * n]
+        model = fit(Description(kernel("matern52", Box([0.0], [1.0]))), Data(x, y, [seeded(0)]))
+        model = replace(
+            model,
+            gp=type(model.gp)(
+                model.gp.kernel,
+                x,
+                model.gp.z,
+                torch.tensor([[0.1]]).double(),
+                model.gp.mean,
+                model.gp.scale,
+                model.gp.noise,
+            ),
+        )
+        return close_basins(model, runs_of(x, y, memories))
+
+    def test_one_is_closed_after_fifteen_suggestions_in_vain(self):
+        best = 14  # the first of two equally good
+        assert self.waited(14, best)[0] is None
+        basins, (memory,) = self.waited(15, best)
+        assert memory.closed == (best,)
+        assert not basins.free[0, best]
+        assert basins.free[0, 0]
+        assert basins.free[0, memory.best]
+
+    def test_a_search_stays_outside(self):
+        basins, _ = self.waited(15, 14)
+        worth = basins.keep_out(lambda z: torch.zeros(z.shape[:-2]).double(), lambda z: z)
+        at = lambda x: worth(torch.tensor([[[x]]], dtype=torch.float64)).item()
+        assert at(14 / 29) == pytest.approx(-100)
+        assert at(0.0) == 0
+
+    def test_when_nothing_is_left_open_all_is(self):
+        x = torch.full((1, 20, 1), 0.5, dtype=torch.float64) + 1e-3 * torch.arange(20).reshape(1, 20, 1)
+        y = torch.arange(20).double().unsqueeze(0)
+        model = fit(Description(kernel("gaussian", Box([0.0], [1.0]))), Data(x, y, [seeded(0)]))
+        basins, (memory,) = close_basins(model, runs_of(x, y, [[Memory()] * 5 + [Memory(best=0)] * 15]))
+        assert basins is None
+        assert memory.closed == ()
+
+
+class TestStudies:
+    @pytest.mark.parametrize(
+        ("space", "method"),
+        [
+            (Sphere(30), HDGaBO(metric="auto")),
+            (SPD(3, eigenvalues=(0.1, 5.0)), HDGaBO(2, metric="auto")),
+            (Product(Sphere(2), Box([0.0], [1.0])), GaBO(metric="auto")),
+        ],
+        ids=repr,
+    )
+    def test_a_loaded_study_goes_on_bit_for_bit(self, space, method, tmp_path):
+        f = lambda x: float(space.embed(x).sum())
+        straight = Study(space, method, seed=4).run(f, 9, progress=False).history
+        Study(space, method, seed=4, store=tmp_path / "a.db").run(f, 6, progress=False).close()
+        loaded = Study.load(tmp_path / "a.db").run(f, 3, progress=False)
+        assert loaded.strategy == method
+        assert torch.equal(loaded.history.points, straight.points)
+        assert [trial.memory for trial in loaded.history] == [trial.memory for trial in straight]
+
+    def test_every_suggestion_says_what_each_model_expected(self):
+        study = Study(Sphere(3), GaBO(metric="auto"), seed=0).run(lambda x: float(x[0]), 7, progress=False)
+        low, middle, high = study.history[-1].memory.forecast["full:0"]
+        assert low < middle < high
+        assert set(study.models()) == {"full:0", "full:0.25", "full:1"}
+
+    def test_models_predict_on_the_space(self):
+        study = Study(Sphere(30), HDGaBO(metric="auto"), seed=0).run(lambda x: float(x[0]), 8, progress=False)
+        model = study.model()
+        assert model.mapping.ambient == Sphere(30)
+        assert model.metric.factor.shape == (9, 9)
+        torch.testing.assert_close(model.predict(study.history.points), study.history.values, rtol=0, atol=0.05)
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(
+        ("make", "message"),
+        [
+            (lambda: GaBO(metric="diagonal"), "metric is one of isotropic, auto"),
+            (lambda: GaBO(metric="auto", outputs="log"), 'metric="auto" decides about outputs itself'),
+            (lambda: HDGaBO(2, ("full",), metric="auto"), 'metric="auto" decides about arms itself'),
+            (lambda: Study(Sphere(3), GaBO(metric="auto", kernel="geodesic-gaussian")), "A metric is learned with"),
+        ],
+    )
+    def test_what_does_not_go_together(self, make, message):
+        with pytest.raises(ArgumentError, match=message):
+            make()
+
+    def test_text(self):
+        assert nb.strategy("hdgabo:metric=auto") == HDGaBO(metric="auto")
+        assert math.isclose(Metric(Sight(Sphere(2)), 0.25).strength, 0.25)
