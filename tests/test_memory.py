@@ -13,7 +13,7 @@ from nestbo.history import History, Told, Trial
 from nestbo.memory import Fit, Memory
 from nestbo.search.runs import Runs
 
-FIT = Fit((0.1 + 0.2, -9.2), 7, (1 / 3, -5e-324, 1.7e308), 5, True)
+FIT = Fit((0.1 + 0.2, -9.2), 7, (1 / 3, -5e-324, 1.7e308), 5, True, 40)
 WHOLE = Memory(
     "nested:2:local",
     {"nested:2": FIT, "constraint:0": Fit((1e-17,), 7)},

@@ -322,7 +322,7 @@ class TestFit:
         surrogate = fit_nested(SPHERES, x, y)
         assert [(found.seen, found.evaluations) for found in surrogate.fits] == [(10, 25)] * 2
         assert surrogate.gp.z.shape == (2, 25)
-        points, values = module.representative(x, y)
+        points, values = module.representative(10, x, y)
         for k in range(2):
             best = y[k].sort().values
             assert set(best[:5].tolist()) < set(values[k].tolist()) < set(best.tolist())

@@ -92,8 +92,7 @@ def _seen(varied: Varied, basis: Tensor, x: Tensor) -> Tensor:
 def _inputs(varied: Varied, data: Data, targets: Targets) -> tuple[int, tuple[Tensor, ...]]:
     """How many evaluations a fit looks at, and what its loss is given of them."""
     weights = [] if targets.weights is None else [targets.weights]
-    count = _FIT_POINTS if data.chosen_of is None else _FEW_FIT_POINTS
-    x, z, *weights = representative(varied.prepare(data.x), targets.z, *weights, count=count)
+    x, z, *weights = representative(_most(data), varied.prepare(data.x), targets.z, *weights)
     noise = [] if targets.noise is None else [targets.noise]
     return z.shape[1], (varied.compare(x), z, *noise, *(each.unsqueeze(1) for each in weights))
 
@@ -109,7 +108,7 @@ def _fits(parameters: Tensor, basis: Tensor, value: Tensor, seen: int, data: Dat
 
 def steepness(model: Description, data: Data) -> Tensor:
     """Whether the values of each run are clearly likelier after the logarithm than as they are, (runs,)."""
-    x, y, *_ = representative(data.x, data.y, count=_FIT_POINTS if data.chosen_of is None else _FEW_FIT_POINTS)
+    x, y, *_ = representative(_most(data), data.x, data.y)
     some = Data(x, y, data.rngs)
     fits = [fit(replace(model, outputs=map_.fit), some) for map_ in (Standardise, Log)]
     plain, log = (fit.loss - fit.outputs.log_slope(y).sum(-1) for fit in fits)
@@ -128,8 +127,13 @@ def worth_of_basis(nested: Surrogate, full: Surrogate, size: int) -> Tensor:
     return gain if max(cost, min(_FEWEST, 2 * size + 1)) <= n else torch.zeros_like(gain)
 
 
-def representative(x: Tensor, z: Tensor, *more: Tensor, count: int = _FIT_POINTS) -> tuple[Tensor, ...]:
-    """What a fit looks at: all points and values, or of very many the best and an even choice of the others.
+def _most(data: Data) -> int:
+    """How many evaluations a fit looks at, at most."""
+    return _FIT_POINTS if data.chosen_of is None else _FEW_FIT_POINTS
+
+
+def representative(count: int, x: Tensor, z: Tensor, *more: Tensor) -> tuple[Tensor, ...]:
+    """What a fit looks at: all points and values, or ``count`` of more: the best and an even choice of the others.
 
     ``more`` are other numbers of each, (runs, n).
     """
