@@ -126,6 +126,7 @@ DAMAGED = {
         {"full": GOOD | {"basis": [math.inf]}},
         {"full": GOOD | {"seen": "x"}},
         {"full": GOOD | {"failed": "no"}},
+        {"full": GOOD | {"given": 2.5}},
     ],
     "worth": [3, [], {"a": "x"}, {"a": None}, {"a": math.nan}, {"a": -math.inf}, {"a": True}, {"a": 10**400}],
     "steep": [3, True, "ab", [], [True], [True, 3, 4], ["x", 3], [1, 3], [True, 3.5], [True, -1], {"0": 1}],
