@@ -138,7 +138,7 @@ def test_values(case, method):
         trials = [nb.Trial(k, x[k]).with_value(values[k], **facts[k]) for k in range(count)]
         suggestions = method.suggest(space, nb.History(tuple(trials), noise), 1, torch.Generator().manual_seed(0))
         space.check(suggestions[0].x)
-        json.dumps(suggestions[0].memory, allow_nan=False)
+        json.dumps(suggestions[0].memory.json, allow_nan=False)
 
 
 @pytest.mark.parametrize("case", VALUES)
