@@ -55,12 +55,19 @@ def contained(work):
     pid = forked(outside)
     os.close(writer)
     with os.fdopen(reader) as said:
-        return pid, int(said.readline() or 0)
+        return pid, said.readline()
 
 
 def may_contain():
     pid, _ = contained(lambda: None)
     return exit_code(pid) == 0
+
+
+def kill(container):
+    """End a container, and see it end."""
+    pid, first = container
+    os.kill(int(first), signal.SIGKILL)
+    exit_code(pid)
 
 
 containers = pytest.mark.skipif(not may_contain(), reason="makes containers, which takes rights")
@@ -110,14 +117,13 @@ class TestContainers:
             with nb.Study.load(path) as study:
                 study.run(bowl, 1, progress=False)
 
-        outer, inner = contained(work)
+        container = contained(work)
         until(ready.exists)
         assert exit_code(contained(take)[0]) == 0
         take()
         with nb.Study.load(path) as study:
             assert [t.status for t in study.history] == ["asked", "told", "told"]
-        os.kill(inner, signal.SIGKILL)
-        exit_code(outer)
+        kill(container)
         assert exit_code(contained(take)[0]) == 0
         with nb.Study.load(path) as study:
             assert [t.status for t in study.history] == ["told"] * 3
@@ -132,10 +138,9 @@ class TestContainers:
             study.run(bowl, 10_000, progress=False)
 
         for _ in range(50 if request.config.getoption("--full") else 2):
-            for outer, inner in [contained(work) for _ in range(2)]:
+            for container in [contained(work) for _ in range(2)]:
                 time.sleep(chance.uniform(0, 0.1))
-                os.kill(inner, signal.SIGKILL)
-                exit_code(outer)
+                kill(container)
         with nb.Study.load(path) as study:
             study.run(bowl, len(study.pending) + 1, progress=False)
             assert [(t.index, t.status) for t in study.history] == [(k, "told") for k in range(len(study.history))]
