@@ -55,7 +55,7 @@ class Unprintable:
         (1j, "not a number"),
         (10**400, "not a number"),
         ("x" * 10**6, "not a number"),
-        (Unprintable(), "no words"),
+        (Unprintable(), "not a number"),
         (float("nan"), "not a finite number"),
         (-float("inf"), "not a finite number"),
     ],

@@ -678,7 +678,7 @@ class TestMistakes:
             optimise(f, Sphere(2), [math.nan, 1.0, 1.0], **options)
         with pytest.raises(ShapeError, match=r"end in shape \(3,\), got \(4,\)"):
             optimise(f, Sphere(2), torch.zeros(4), **options)
-        with pytest.raises(ArgumentError, match="tolerance is a number ≥ 0, got -1"):
+        with pytest.raises(ArgumentError, match=r"tolerance is a number from 0 to 1e\+18, got -1"):
             optimise(f, Sphere(2), [1.0, 0.0, 0.0], tolerance=-1, **options)
 
     @optimisers
@@ -697,7 +697,7 @@ class TestMistakes:
     @optimisers
     @pytest.mark.parametrize("tolerance", [math.nan, "small", None])
     def test_tolerances_are_numbers(self, optimise, tolerance):
-        with pytest.raises(ArgumentError, match="tolerance is a number ≥ 0, got"):
+        with pytest.raises(ArgumentError, match=r"tolerance is a number from 0 to 1e\+18, got"):
             optimise(lambda x: x.sum(-1), Sphere(2), [1.0, 0.0, 0.0], tolerance=tolerance)
 
     @optimisers

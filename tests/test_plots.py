@@ -274,9 +274,9 @@ def test_loadings_are_those_of_the_last_fit():
 def test_angles_are_those_between_the_fits_of_the_notes():
     made = nested("sphere")
     lines = {line.get_label(): line for line in plots.draw(made, "subspace").axes[0].lines}
-    noted = [(k, t.memory["nested:2"]["basis"]) for k, t in enumerate(made.history, 1) if "nested:2" in t.memory]
-    places, bases = zip(*noted, strict=True)
-    bases = [*map(np.array, bases), made.models()["nested:2"].mapping.basis.numpy()]
+    last = made.models()["nested:2"].mapping.basis.numpy()
+    fits = {k: t.memory.fits["nested:2"] for k, t in enumerate(made.history, 1) if "nested:2" in t.memory.fits}
+    places, bases = list(fits), [*(np.array(fit.basis).reshape(last.shape) for fit in fits.values()), last]
     steps = [np.degrees(subspace_angles(a, b)).max() for a, b in itertools.pairwise(bases)]
     away = [np.degrees(subspace_angles(a, bases[-1])).max() for a in bases]
     assert lines["largest angle to the last fit"].get_xdata().tolist() == [*places, 10]
@@ -303,8 +303,9 @@ def test_reconstruction_shows_the_distance_to_the_lifted_projection(name):
     marks = np.concatenate([dots(figure, label) for label in ("start", "from the nested space", "from elsewhere")])
     np.testing.assert_allclose(marks[np.argsort(marks[:, 0])], np.stack([range(1, 10), wanted], -1), rtol=1e-6)
     assert len(dots(figure, "start")) == 3
-    first = next(k for k, trial in enumerate(made.history) if "nested:2" in trial.memory)
-    basis = torch.tensor(made.history[first].memory["nested:2"]["basis"], dtype=torch.float64)
+    first = next(k for k, trial in enumerate(made.history) if "nested:2" in trial.memory.fits)
+    flat = torch.tensor(made.history[first].memory.fits["nested:2"].basis, dtype=torch.float64)
+    basis = flat.reshape(mapping.basis.shape)
     then = type(mapping).at(basis, made.space).fit_lift(x[:first])
     away = made.space.dist(x[:first], then.lift(then.project(x[:first])))
     line = next(line for line in figure.axes[0].lines if str(line.get_label()).startswith("root mean square"))
@@ -323,7 +324,7 @@ def test_arms_show_who_suggested_what():
         if c.get_label() in ("no improvement", "a new best", "failed")
         for k, row in c.get_offsets()
     ]
-    assert sorted(marks) == [(k, trial.memory.get("arm", "start")) for k, trial in enumerate(made.history, 1)]
+    assert sorted(marks) == [(k, trial.memory.arm or "start") for k, trial in enumerate(made.history, 1)]
     better, best = [], np.inf
     for k, trial in enumerate(made.history, 1):
         if trial.value is not None and trial.value < best:
