@@ -2,13 +2,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check format docs browser clean
+.PHONY: demo test quick check format docs browser clean
 
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
 
 test: .venv/ready
 	$(BIN)/python -m pytest -n 2
+
+# While editing: the first case of every test, without those that start processes.
+quick: .venv/ready
+	$(BIN)/python -m pytest -n 2 --quick
 
 check: .venv/ready
 	$(BIN)/ruff format --check .

@@ -223,7 +223,7 @@ def test_ctrl_c_anywhere_is_130(arguments, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nestbo.cli.bench.put", interrupt)
+    monkeypatch.setattr("nestbo.cli.evaluations.put", interrupt)
     monkeypatch.setattr("nestbo.cli.looking.first_line", interrupt)
     assert "Interrupted" in said(*arguments, code=130)
 
