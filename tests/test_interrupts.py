@@ -20,6 +20,7 @@ import pytest
 import torch
 
 import nestbo as nb
+from nestbo.apart import _descendants
 from nestbo.interrupts import held_back, let_through
 
 SOURCES = str(Path(nb.__file__).parent), str(Path(threading.__file__).parent)
@@ -139,6 +140,7 @@ def straight():
 
 
 @pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
+@pytest.mark.usefixtures("nothing_stays")
 def test_control_c_at_any_instant_of_a_run_strands_nothing(options, straight, tmp_path, request):
     """Full run: a thousand instants of each kind of run, on files."""
     full = request.config.getoption("--full")
@@ -148,12 +150,14 @@ def test_control_c_at_any_instant_of_a_run_strands_nothing(options, straight, tm
             interrupted(k, lambda: study.run(bowl, 3, progress=False, **options))
             free(study, path)
             goes_on(study, 4, straight)
-    childless()
 
 
-def childless():
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+@pytest.fixture
+def nothing_stays():
+    """What a test starts ends before it does."""
+    before = set(_descendants(os.getpid()))
+    yield
+    assert set(_descendants(os.getpid())) <= before
 
 
 @pytest.mark.parametrize("step", ["take_orphan", "reserve", "trials", "ask", "tell"])
@@ -219,6 +223,7 @@ def bombarded(delay, work):
 
 
 @pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
+@pytest.mark.usefixtures("nothing_stays")
 def test_control_c_from_a_clock_strands_nothing(options, straight, tmp_path, request):
     """As it comes in life, some while the one before is being dealt with. Full run: a thousand of each kind of run."""
     chance, full = random.Random(0), request.config.getoption("--full")
@@ -229,7 +234,6 @@ def test_control_c_from_a_clock_strands_nothing(options, straight, tmp_path, req
             bombarded(chance.uniform(1e-4, longest), lambda: study.run(bowl, 3, progress=False, **options))
             free(study, path)
             goes_on(study, 4, straight)
-    childless()
 
 
 def test_control_c_at_any_instant_of_ask_and_tell(straight, tmp_path, request):
