@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Self, cast
 
 import torch
@@ -232,7 +232,7 @@ class GaBO(Bayesian):
         """As in the paper: geodesic Gaussian kernel, maximum likelihood, expected improvement, trust regions."""
         return cls(kernel="geodesic-gaussian", acquisition="ei", optimiser="trust-region", priors=False)
 
-    @property
+    @cached_property
     def repeats(self) -> bool:
         return self == self.paper()
 
@@ -289,7 +289,7 @@ class HDGaBO(Bayesian):
         settings: dict[str, Any] = {"kernel": "geodesic-gaussian", "acquisition": "ei", "optimiser": "trust-region"}
         return cls(latent_dim, ("fitted",), exact=False, outputs="standardise", priors=False, **settings)
 
-    @property
+    @cached_property
     def repeats(self) -> bool:
         return self == self.paper(self.latent_dim)
 
