@@ -46,7 +46,7 @@ def fit(
 
     A fit takes a few steps from the ``previous`` one of each run, or, where it is to start anew or there is none before
     it, many steps from several starts; a ``guess`` of the basis is one of them. It does not fail: where nothing finite
-    was found, its first start stands in, made_definite until the Gram matrix is positive definite, and the fit says so.
+    was found, its first start stands in, with shorter length scales if the Gram matrix wants them, and the fit says so.
     """
     targets = Targets.of(model, data)
     varied = _varied(model, targets.known, guess)
