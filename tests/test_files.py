@@ -196,7 +196,7 @@ class TestCopies:
     def test_a_value_that_took_long_is_in_the_file_alone(self, tmp_path, monkeypatch):
         """Of slow evaluations, each is written to the file."""
         with fresh(tmp_path / "s.db") as study:
-            monkeypatch.setattr(nb.storage.store, "_LONG", 0.0)
+            monkeypatch.setattr(nb.storage.file, "_LONG", 0.0)
             study.tell(study.ask(), 2.5)
             shutil.copy(tmp_path / "s.db", tmp_path / "alone.db")
         assert told(tmp_path / "alone.db") == [2.5]

@@ -184,8 +184,8 @@ def test_a_transaction_that_was_left_open_is_undone(straight):
     study = fresh()
     study.run(bowl, 2, progress=False)
     for look in (lambda: study.best, lambda: study.ask(), study.copy):
-        study._store._connection.execute("BEGIN IMMEDIATE")
-        study._store._connection.execute("DELETE FROM trials")
+        study._store.file.connection.execute("BEGIN IMMEDIATE")
+        study._store.file.connection.execute("DELETE FROM trials")
         look()
         assert len(study._store.trials()[0]) >= 2
 

@@ -162,17 +162,17 @@ class TestPresence:
 
         pid = forked(work)
         name = os.read(reader, 1000).decode()
-        assert presence.present(study._store._present, name)
+        assert presence.present(study._store.file._key, name)
         os.write(end, b"x")
         assert os.read(reader, 1000) == b"closed"
-        assert not presence.present(study._store._present, name)
+        assert not presence.present(study._store.file._key, name)
         os.write(end, b"x")
         assert exit_code(pid) == 0
         study.close()
 
     def test_two_studies_of_one_process_share_the_mark(self, tmp_path):
         first, second = fresh(tmp_path / "s.db"), nb.Study.load(tmp_path / "s.db")
-        (descriptor, count) = presence._OPEN[first._store._present]
+        (descriptor, count) = presence._OPEN[first._store.file._key]
         assert count == 2
         first.close()
         assert os.fstat(descriptor)
@@ -188,7 +188,7 @@ class TestPresence:
         monkeypatch.setattr(presence, "fcntl", None)
         with fresh(tmp_path / "s.db") as study:
             study.run(bowl, 2, progress=False)
-            assert presence.present(study._store._present, "anybody")
+            assert presence.present(study._store.file._key, "anybody")
 
 
 class TestJudgement:

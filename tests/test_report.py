@@ -205,8 +205,8 @@ def test_names_and_failures_are_text_and_nothing_else(attacked):
 
 def test_memories_of_a_stranger_are_text_too():
     study = nb.Study(nb.Sphere(2), nb.RandomSearch()).run(cost, 2, progress=False)
-    study._store._connection.execute("UPDATE trials SET memory = ?", ('{"arm": "<script>x</script>"}',))
-    sign(study._store._connection)
+    study._store.file.connection.execute("UPDATE trials SET memory = ?", ('{"arm": "<script>x</script>"}',))
+    sign(study._store.file.connection)
     study._known = type(study._known)()
     reader = read(nb.Study.copy(study))
     assert len(reader.all("script")) == 1

@@ -80,7 +80,7 @@ def _vacant(store: str) -> bool:
     if not os.path.lexists(store):
         return True
     with contextlib.suppress(NestboError), contextlib.closing(Store(store)) as found:
-        return not found.read_only and found.empty
+        return not found.file.read_only and found.empty
     return False
 
 
