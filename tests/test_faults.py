@@ -218,6 +218,9 @@ def test_clocks_may_jump(clock, tmp_path, monkeypatch):
         assert CliRunner().invoke(app, list(map(str, arguments))).exit_code == 0
 
 
+KILLS = []
+
+
 class Chaos:
     """Random operations on a file; ``log`` hears of everything that was acknowledged."""
 
@@ -317,3 +320,13 @@ def test_random_operations_of_three_processes_with_kills(seed, tmp_path, request
         quiet(study, bowl, 5)
         study.space.check(study.history.points)
     assert kills >= 3
+    KILLS.append(kills)
+
+
+def test_there_were_enough_kills(request, capsys):
+    """Together with those of other files: 250 while a study runs, 400 while it is begun, 100 each of two more kinds."""
+    if not request.config.getoption("--full"):
+        pytest.skip("of the full run")
+    with capsys.disabled():
+        sys.stdout.write(f"\nkills amid random operations: {sum(KILLS)}\n")
+    assert sum(KILLS) >= 150

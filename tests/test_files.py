@@ -428,9 +428,17 @@ class TestBeginnings:
         (tmp_path / "empty.db").touch()
         (tmp_path / "text.db").write_text("precious")
         assert invoke("new", tmp_path / "empty.db", "--space", "sphere:2").exit_code == 0
-        for name in ("s.db", "text.db", "."):
+        former = Path(shutil.copy(Path(__file__).parent / "golden" / "schema1-gabo.db", tmp_path / "former.db"))
+        before = former.read_bytes()
+        for name in ("s.db", "text.db", "former.db", "."):
             assert invoke("new", tmp_path / name, "--space", "sphere:2").exit_code == 2
         assert (tmp_path / "text.db").read_text() == "precious"
+        assert former.read_bytes() == before
+
+    def test_a_device_is_no_store(self):
+        with pytest.raises(nb.StoreError, match="is a device"):
+            fresh("/dev/null")
+        assert "is a device" in invoke("new", "/dev/null", "--space", "sphere:2").stderr
 
     def test_many_begin_at_once(self, tmp_path):
         path = tmp_path / "s.db"

@@ -125,6 +125,8 @@ def _fit(found: dict[str, Any]) -> Fit:
 
 def _numbers(values: Any) -> tuple[float, ...]:
     """Finite numbers from nested lists of them, flat."""
+    if isinstance(values, list) and set(map(type, values)) == {float} and all(map(math.isfinite, values)):
+        return tuple(values)  # as most are, and a basis has hundreds
     if isinstance(values, list | tuple):
         return tuple(number for value in values for number in _numbers(value))
     return (_number(values),)

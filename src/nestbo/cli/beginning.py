@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
+from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
@@ -11,11 +10,11 @@ import typer
 from nestbo.cli import objective
 from nestbo.cli.app import completion, opened
 from nestbo.cli.records import number
-from nestbo.errors import ArgumentError, NestboError
+from nestbo.errors import ArgumentError
 from nestbo.history import Direction
 from nestbo.manifolds import MANIFOLDS, space
 from nestbo.specification import check_known
-from nestbo.storage import Store
+from nestbo.storage import vacant
 from nestbo.strategies import STRATEGIES, strategy
 from nestbo.study import Study
 
@@ -64,7 +63,7 @@ def begun(
     """A new study; never one that is there already."""
     check_known("direction", direction, DIRECTIONS)
     manifold, chosen = space(where), None if method is None else strategy(method)
-    if store is not None and not _vacant(store):
+    if store is not None and not vacant(Path(store).absolute()):
         raise ArgumentError(f"Wanted a new file, got {store}, which exists. nestbo resume goes on with a study.")
     way = cast(Direction, direction)
     allowed = None if constraints is None else objective.load(constraints, manifold)
@@ -73,15 +72,6 @@ def begun(
     if store is not None and constraints is not None:
         study.remember(constraints=objective.anchored(constraints, store))
     return study
-
-
-def _vacant(store: str) -> bool:
-    """Whether there is nothing at a path, or what a beginning that failed has left there: a file without a study."""
-    if not os.path.lexists(store):
-        return True
-    with contextlib.suppress(NestboError), contextlib.closing(Store(store)) as found:
-        return not found.file.read_only and found.empty
-    return False
 
 
 def under(store: str, constraints: str | None) -> Study:

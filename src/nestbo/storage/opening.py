@@ -39,6 +39,8 @@ def identity(place: Path) -> tuple[int, int]:
 def missing(place: Path) -> bool:
     """Whether a study may be made there: no file, or an empty one, and no log of a file that was moved away."""
     there = place.exists()
+    if there and not (place.is_file() or place.is_dir()):
+        raise StoreError(f"A store is a file, got {place}, which is a device or the like. Choose another path.")
     if there and place.stat().st_size:
         return False
     for log in logs(place):
@@ -48,6 +50,16 @@ def missing(place: Path) -> bool:
                 f"values that were told. Put the study back beside it, or remove {log.name}."
             )
     return True
+
+
+def vacant(place: Path) -> bool:
+    """Whether there is nothing at a path, or what a beginning that failed has left there: a file without a study."""
+    if missing(place):
+        return True
+    try:
+        return writable(place) and inspected(place) == 0
+    except (sqlite3.Error, OSError, StoreError):
+        return False
 
 
 def logs(place: Path) -> list[Path]:
