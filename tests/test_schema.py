@@ -277,7 +277,7 @@ class TestOlderFiles:
         with caplog.at_level(logging.WARNING, "nestbo"), nb.Study.load(study) as loaded:
             loaded.ask()
             assert caplog.messages == []
-        monkeypatch.setattr(nb.study, "version", lambda: "99.1")
+        monkeypatch.setattr(nb.study.asking, "version", lambda: "99.1")
         monkeypatch.setattr(nb.storage.store, "version", lambda: "99.1")
         with nb.Study.load(study) as loaded:
             assert len(loaded.history) == 4

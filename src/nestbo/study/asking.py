@@ -1,0 +1,107 @@
+"""Asking: new trials to evaluate."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar, overload
+
+import torch
+from torch import Tensor
+
+from nestbo import calls
+from nestbo.errors import NestboError
+from nestbo.history import History, Trial
+from nestbo.manifolds import Manifold
+from nestbo.manifolds.base import check_size
+from nestbo.storage import version
+from nestbo.study.known import Known
+from nestbo.study.record import Record
+from nestbo.text import printable
+
+T = TypeVar("T")
+ATTEMPTS = 3  # to suggest what no one else evaluates
+_TOO_NEAR = 1e-2  # of the deviation of random points
+
+
+class Asking(Record):
+    """The part of a study that suggests points."""
+
+    @overload
+    def ask(self) -> Trial: ...
+    @overload
+    def ask(self, n: int) -> list[Trial]: ...
+    def ask(self, n: int | None = None) -> Trial | list[Trial]:
+        """A new trial to evaluate, or a list of ``n`` different ones."""
+        count = 1 if n is None else check_size("The number of trials to ask for", n)
+        trials = self._within_a_call(partial(self._ask, count, running=False))
+        return trials[0] if n is None else trials
+
+    def _within_a_call(self, work: Callable[[str], T]) -> T:
+        """Do some work under the name of this call: the trials that it still holds when it breaks off are free again.
+
+        Another interrupt may come before that is written down. For this process they are free all the same, because
+        the call has ended; for others, once this process has ended.
+        """
+        call = calls.begin()
+        try:
+            return work(call)
+        except BaseException:
+            with contextlib.suppress(NestboError):  # such as that of a full disk: the first error says more
+                self._store.release(call)
+            raise
+        finally:
+            calls.end(call)
+
+    def _ask(self, n: int, call: str, running: bool) -> list[Trial]:
+        """New trials, recorded: from all that is known, and not where another process asked meanwhile."""
+        self._check_open()
+        self._check_known("--constraints")
+        self._say_version()
+        indices = self._store.reserve(n, call)
+        seen: Known | None = self._renewed()
+        rng, left = self._rng(indices[0]), ATTEMPTS
+        while seen is not None:
+            left -= 1
+            history = History(seen.trials, self.noise, self.direction).to_minimise
+            found = self.strategy.suggest(self.space, history, len(indices), rng, constraints=self.constraints)
+            trials = [Trial(k, s.x, memory=s.memory) for k, s in zip(indices, found, strict=True)]
+            seen = self._record_asked(trials, seen, call, running=running, insist=left == 0)
+        return trials
+
+    def _record_asked(
+        self, trials: list[Trial], seen: Known, call: str, *, running: bool, insist: bool
+    ) -> Known | None:
+        """Record new trials; if one is near a point that came since, and nobody insists, say what is known instead."""
+        while True:
+            now = self._renewed()
+            came = now.points_beside(seen)
+            if not insist and too_near(self.space, [trial.x for trial in trials], came):
+                return now
+            if self._store.ask(trials, call, running, now.revision):
+                return None
+
+    def _say_version(self) -> None:
+        """Say, once, that another version of nestbo made the suggestions so far."""
+        if self._same_version:
+            return
+        self._same_version = True
+        last = self._store.suggested_by()
+        if last != version():
+            logging.getLogger("nestbo").warning(
+                "%s was last written by %s; nestbo %s goes on with it, and may suggest other points.",
+                self._store.path,
+                "an earlier nestbo" if last is None else f"nestbo {printable(str(last), keep='')}",
+                version(),
+            )
+
+
+def too_near(space: Manifold, points: list[Tensor], others: list[Tensor]) -> bool:
+    """Whether one of some points is as good as one of others."""
+    if not others:
+        return False
+    usual = space.embed(space.random(100, rng=torch.Generator().manual_seed(0))).std(0).norm()
+    here, there = (space.embed(torch.stack(each)) for each in (points, others))
+    return bool((torch.cdist(here, there) < _TOO_NEAR * usual).any())

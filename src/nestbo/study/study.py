@@ -1,0 +1,29 @@
+"""A study: ask for points, tell values, in one file that survives anything."""
+
+from __future__ import annotations
+
+from nestbo.study.judging import Judging
+from nestbo.study.running import Running
+
+
+class Study(Running, Judging):
+    """An optimisation in progress. Its only state is its history, kept in ``store`` (a path) or in memory.
+
+    A suggestion is a function of space, strategy, history and seed: a study that was killed and loaded again goes on as
+    if nothing had happened. ``noise`` is the variance of the noise of values, or "infer" if they are noisy and it is
+    not known; without it they are taken as exact. ``constraints`` is a function of a point, in all components ≥ 0 where
+    the point is allowed: every suggestion is. A file does not keep it; give it again on opening. The default strategy
+    is HDGaBO above ten dimensions, GaBO below.
+
+    >>> import nestbo as nb
+    >>> study = nb.Study(nb.Sphere(2), nb.GaBO(), seed=0)  # store="robot.db" keeps it in a file
+    >>> trial = study.ask()
+    >>> done = study.tell(trial, 3.2)
+    >>> study.best.value
+    3.2
+    >>> study.pending
+    []
+    """
+
+    def __repr__(self) -> str:
+        return f"Study({self.space}, {self.strategy}, seed={self.seed}, {len(self.history)} trials)"

@@ -1,0 +1,115 @@
+"""Telling: what evaluations gave."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor
+
+from nestbo.errors import ArgumentError, TrialError, shown
+from nestbo.evaluation import described, number, numbers
+from nestbo.history import Observation, Told, Trial
+from nestbo.study.record import Record
+from nestbo.study.settings import positive
+
+
+class Telling(Record):
+    """The part of a study that records values."""
+
+    def tell(
+        self,
+        trial: Trial | int,
+        value: Any = None,
+        *,
+        failed: str | None = None,
+        constraints: Any = None,
+        noise: float | None = None,
+    ) -> Trial:
+        """The value of an asked trial, or why it failed; it is on the disk when this returns.
+
+        ``constraints`` are numbers that were found with the value, each ≥ 0 where its constraint is satisfied, and as
+        many for every trial; ``noise`` is the variance of that of the value. An ``Observation`` holds all three. NaN
+        and infinity count as failures and are recorded as such.
+        """
+        if isinstance(value, Observation):
+            value, constraints, noise = value.value, value.constraints, value.noise
+        self._check_open()
+        waiting = self._waiting(trial)
+        if (value is None) == (failed is None):
+            raise ArgumentError("tell takes a value or failed='why', got both or neither.")
+        if failed is None and number(value) is None:
+            raise ArgumentError(
+                f"tell takes a number, got {shown(value)}. Use failed='why' for an evaluation without one."
+            )
+        facts = self._facts(constraints, noise) if failed is None else {}
+        if facts is None:
+            failed = f"the constraints are not all finite numbers: {shown(constraints)}"[:500]
+        done = _outcome(replace(waiting, told=replace(waiting.told, **(facts or {}))), value, failed)
+        self._store.tell(done)
+        return done
+
+    def add(self, x: Any, value: Any, *, constraints: Any = None, noise: float | None = None) -> Trial:
+        """An observation made elsewhere, with what ``tell`` takes; it may violate constraints known in advance."""
+        if isinstance(value, Observation):
+            value, constraints, noise = value.value, value.constraints, value.noise
+        self._check_open()
+        self._check_known("--allowed")
+        x = self.space.check(x).double()
+        if x.shape != self.space.point_shape:
+            raise ArgumentError(f"add takes one point, of shape {self.space.point_shape}, got {tuple(x.shape)}.")
+        y = number(value)
+        if y is None or not math.isfinite(y):
+            raise ArgumentError(f"add takes a finite number as the value, got {shown(value)}.")
+        facts = self._facts(constraints, noise)
+        if facts is None:
+            raise ArgumentError(f"add takes finite numbers as constraints, got {shown(constraints)}.")
+        if self.constraints is not None and not self.constraints.allows(x):
+            facts["violation"] = -min(0.0, self.constraints.slack(x.unsqueeze(0)).item())
+        told = Told((y,), **facts)
+        return Trial(self._store.add(x, told), x, "told", told)
+
+    def _facts(self, constraints: Any, noise: Any) -> dict[str, Any] | None:
+        """Constraints and noise of an evaluation as fields of ``Told``; None if they are not finite."""
+        variance = None if noise is None else number(noise)
+        if noise is not None and not positive(variance):
+            raise ArgumentError(f"noise is the variance of that in the value, a positive number, got {shown(noise)}.")
+        values = None if constraints is None else numbers(constraints)
+        earlier = next((t.constraints for t in reversed(self._read().trials) if t.status == "told"), values)
+        if (values and len(values)) != (earlier and len(earlier)):
+            raise ArgumentError(
+                f"The trials of this study have {len(earlier or ())} constraints each, got {len(values or ())}. "
+                "Tell the same ones with every value."
+            )
+        if not all(map(math.isfinite, values or ())):
+            return None
+        return {"noise": variance, "constraints": None if values is None else tuple(values)}
+
+    def _waiting(self, trial: Trial | int) -> Trial:
+        """The trial as it is stored, if it waits for a value."""
+        index = trial.index if isinstance(trial, Trial) else trial
+        waiting = self._find(index)
+        if isinstance(trial, Trial) and not _same(trial.x, waiting.x):
+            raise TrialError(
+                f"Trial {index} of this study is another point. Tell the study that asked for it; if x was changed in "
+                f"place, tell({index}, value)."
+            )
+        if waiting.status != "asked":
+            raise TrialError(f"Trial {index} was {waiting.status} already. Use add(x, value) for another observation.")
+        return waiting
+
+
+def _same(x: Any, y: Tensor) -> bool:
+    """Whether what came with a trial is the point y, to the last bit."""
+    return isinstance(x, Tensor) and x.shape == y.shape and bool((x.detach().cpu() == y).all())
+
+
+def _outcome(trial: Trial, value: Any, failed: str | None) -> Trial:
+    """The trial, told or failed."""
+    if failed is None:
+        y = number(value)
+        if y is not None and math.isfinite(y):
+            return trial.with_value(y)
+        failed = f"the value is not a finite number: {shown(value)}"[:500]
+    return trial.with_failure(failed if isinstance(failed, str) else described(failed))
