@@ -202,6 +202,16 @@ PAPER = (
     *_spheres("rosenbrock", "ackley", "product-of-sines"),
     *_matrices("rosenbrock", "styblinski-tang", "product-of-sines"),
 )
+HELD_OUT_METRIC = (
+    Task("quadratic", "sphere:50", 5),
+    Task("neural-network", "sphere:50", 5),
+    Task("levy", "sphere:50", 5),
+    Task("rastrigin", "sphere:50", 5),
+    *(Task(f"unnormalised-{name}", "sphere:50") for name in ("ackley", "rosenbrock", "levy")),
+    *(Task(f"few-coordinates-{name}", "sphere:50") for name in ("ackley", "rosenbrock", "levy")),
+    Task("linear", "sphere:50"),
+    *(Task(name, f"spd:10:{MATRICES}", 3) for name in ("quadratic", "neural-network", "levy", "rastrigin")),
+)
 SUITES: dict[str, Suite] = {
     "paper": Suite("the twelve problems of Jaquier and Rozo (2020)", PAPER, METHODS),
     "hdgabo": Suite(
@@ -225,6 +235,11 @@ SUITES: dict[str, Suite] = {
         (Task("ackley", "sphere:50", 5), Task("rosenbrock", f"spd:10:{MATRICES}", 3)),
         ABLATION,
         155,
+    ),
+    "held-out-metric": Suite(
+        "functions on which the constants of the learned metric were not chosen",
+        HELD_OUT_METRIC,
+        {label: METHODS[label] for label in ("random", "gabo", "hdgabo", "hdgabo-auto", "oracle")},
     ),
 }
 

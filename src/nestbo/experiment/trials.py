@@ -11,7 +11,7 @@ import json
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,7 @@ from nestbo.experiment import arrays
 from nestbo.manifolds import Manifold, space
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
-from nestbo.nested import Identity
-from nestbo.problems import Problem, problem
+from nestbo.problems import Posed, Problem, pose
 from nestbo.strategies import HDGaBO, Runs, Strategy, strategy
 
 INITIAL = 5
@@ -55,9 +54,9 @@ class Trials:
         parts = (self.problem, self.space, f"in{self.latent_dim}", self.method, f"{self.seeds[0]}-{self.seeds[-1]}")
         return "__".join(parts).replace(":", "_").replace(",", "_").replace("=", "") + ".npz"
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[Problem | Posed]:
         """One for each trial, with the projection drawn from its seed."""
-        return [problem(self.problem, space(self.space), latent_dim=self.latent_dim, seed=seed) for seed in self.seeds]
+        return [pose(self.problem, space(self.space), latent_dim=self.latent_dim, seed=seed) for seed in self.seeds]
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ def minutes(seconds: float) -> str:
 
 def _setting(trials: Trials, device: str) -> tuple[Manifold, Callable[[Tensor], Tensor]]:
     """The space that the method sees, and the objective at points (trials, *point) of it."""
-    problems = [_moved(p, device) for p in trials.problems()]
+    problems = [p.to(device) for p in trials.problems()]
 
     def objective(x: Tensor) -> Tensor:
         return torch.stack([p.objective(point) for p, point in zip(problems, x, strict=True)])
@@ -132,13 +131,6 @@ def _setting(trials: Trials, device: str) -> tuple[Manifold, Callable[[Tensor], 
         return objective(torch.stack([p.mapping.lift(point) for p, point in zip(problems, z, strict=True)]))
 
     return problems[0].mapping.latent, lifted
-
-
-def _moved(hidden: Problem, device: str) -> Problem:
-    """The same problem with its mapping on the device."""
-    if isinstance(hidden.mapping, Identity):
-        return hidden
-    return replace(hidden, mapping=hidden.mapping.at(hidden.mapping.basis.to(device), hidden.space))
 
 
 def _method(trials: Trials) -> Strategy:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -15,6 +15,7 @@ from nestbo.nested import MAPPINGS, Identity, NestedMapping, smaller
 from nestbo.problems.coordinates import coordinates, from_coordinates
 from nestbo.problems.functions import PROBLEMS, Formula
 from nestbo.problems.optima import OPTIMA
+from nestbo.problems.posed import moved
 from nestbo.problems.search import find_optimum
 from nestbo.specification import check_known
 
@@ -31,6 +32,10 @@ class Problem:
     def objective(self, x: Tensor) -> Tensor:
         """Values (*batch) at points (*batch, *point); finite everywhere."""
         return self.function.value(coordinates(self.mapping.latent, self.mapping.project(x)))
+
+    def to(self, device: str) -> Problem:
+        """The same problem with its mapping on a device."""
+        return replace(self, mapping=moved(self.mapping, self.space, device))
 
     @cached_property
     def _optimum(self) -> tuple[float, bool, tuple[float, ...]]:
