@@ -123,7 +123,7 @@ IMPORT = """
 import sys
 for name in ("rich", "typer", "matplotlib"):
     sys.modules[name] = None  # importing it raises ImportError
-import nestbo
+from nestbo import *
 edges = ("rich", "typer", "matplotlib", "sklearn", "pymanopt", "geoopt", "hypothesis", "pytest", "pandas", "optuna")
 edges += ("dask", "distributed", "loky")
 print(*(name for name in edges if sys.modules.get(name) is not None))
@@ -140,8 +140,39 @@ def test_importing_the_library_leaves_global_state_alone():
     """Neither the default dtype, nor the number of threads, nor the random state."""
     text = (
         "import torch; before = (torch.get_default_dtype(), torch.get_num_threads(), torch.get_rng_state().tolist());"
-        "import nestbo;"
+        "from nestbo import *;"
         "after = (torch.get_default_dtype(), torch.get_num_threads(), torch.get_rng_state().tolist());"
         "raise SystemExit(before != after)"
     )
     assert subprocess.run([sys.executable, "-c", text], capture_output=True, timeout=120).returncode == 0
+
+
+def alone(text):
+    """What a fresh Python prints that runs a text."""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_names_are_imported_when_they_are_first_used():
+    look = "print('torch' in sys.modules)"
+    assert alone(f"import sys, nestbo as nb; nb.StoreError; {look}; nb.Sphere; {look}") == ["False", "True"]
+
+
+def test_modules_beside_the_public_names_need_no_import_of_their_own():
+    names = ["botorch", "optuna", "plots", "report", "storage", "testing"]
+    assert alone(f"import nestbo as nb; print(*(getattr(nb, name).__name__ for name in {names}))") == [
+        f"nestbo.{name}" for name in names
+    ]
+
+
+def test_all_public_names_are_listed_before_they_are_imported():
+    listed = alone("import nestbo as nb; print(*dir(nb))")
+    assert set(listed) >= {*nestbo.__all__, "__version__", "botorch", "optuna", "plots", "report"}
+    assert not [name for name in nestbo.__all__ if getattr(nestbo, name, None) is None]
+
+
+@pytest.mark.parametrize("name", ["Spere", "_private", "__wrapped__"])
+def test_an_unknown_name_is_an_ordinary_error(name):
+    with pytest.raises(AttributeError, match=f"module 'nestbo' has no attribute '{name}'"):
+        getattr(nestbo, name)
