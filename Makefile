@@ -2,10 +2,18 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test quick check format docs browser clean
+.PHONY: demo gallery test quick check format docs browser clean
 
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
+
+# Every application of the gallery at a small budget, with its picture in demo/gallery.
+gallery: .venv/gallery
+	$(BIN)/python -m nestbo.gallery
+
+.venv/gallery: .venv/ready
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[gallery]'
+	touch $@
 
 test: .venv/ready
 	$(BIN)/python -m pytest -n 2

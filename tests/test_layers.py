@@ -27,6 +27,7 @@ LAYERS = (
     ("study",),
     ("minimum",),
     ("plots",),
+    ("gallery",),
     ("experiment", "report"),
     ("bridges", "cli", "testing"),
     ("botorch", "optuna", "__main__"),

@@ -1,0 +1,104 @@
+"""Which examples there are: their files, what they need, how one is loaded or copied."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+
+from nestbo.errors import ArgumentError, NestboError
+from nestbo.gallery.application import Application
+from nestbo.specification import check_known
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An example: what it is about, its space, the packages that it needs, other files beside it that it imports."""
+
+    name: str
+    about: str
+    space: str
+    packages: tuple[str, ...]
+    helpers: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What is copied for a start of one's own."""
+        return tuple(f"{name}.py" for name in (self.name, *self.helpers))
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The packages that are not installed."""
+        return tuple(package for package in self.packages if importlib.util.find_spec(MODULES[package]) is None)
+
+
+MODULES = {
+    "cantera": "cantera",
+    "manifold3d": "manifold3d",
+    "mujoco": "mujoco",
+    "rdkit": "rdkit",
+    "rtree": "rtree",
+    "scikit-learn": "sklearn",
+    "tblite": "tblite",
+    "trimesh": "trimesh",
+}
+_ENTRIES = (
+    Entry("molecule", "the lowest conformer of cysteine", "Torus(5)", ("rdkit", "tblite"), ("chemistry",)),
+    Entry("burner", "a fuel blend for a gas turbine", "Simplex(5) × Box(2)", ("cantera",)),
+    Entry("printing", "how a part lies on the bed of a 3-D printer", "S²", ("trimesh", "manifold3d", "rtree")),
+)
+CATALOGUE = {entry.name: entry for entry in _ENTRIES}
+
+
+def folder() -> Path:
+    """Where the files of the examples are: in the installed package, or beside its source."""
+    inside = Path(__file__).parent / "examples"
+    found = inside if inside.is_dir() else Path(__file__).parents[3] / "examples" / "gallery"
+    if not found.is_dir():
+        raise NestboError(f"The examples are missing: there is no {inside}. Install nestbo again.")
+    return found
+
+
+def entry(name: str) -> Entry:
+    """An example by its name."""
+    check_known("example", name, CATALOGUE)
+    return CATALOGUE[name]
+
+
+def load(name: str) -> Application:
+    """The application that the file of an example declares."""
+    application = _imported(entry(name)).APPLICATION
+    if not isinstance(application, Application):
+        raise NestboError(f"{name}.py declares no Application: wanted one named APPLICATION, got {application!r}.")
+    return application
+
+
+def _imported(chosen: Entry) -> ModuleType:
+    """The module of an example; its helpers are found beside it."""
+    place = folder()
+    spec = importlib.util.spec_from_file_location(f"nestbo_gallery_{chosen.name}", place / f"{chosen.name}.py")
+    if not isinstance(spec, ModuleSpec) or spec.loader is None:
+        raise NestboError(f"{chosen.name}.py cannot be read. Install nestbo again.")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(place))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(place))
+    return module
+
+
+def copy(name: str, to: Path) -> list[Path]:
+    """Copy the files of an example into a folder; none of them may be there already."""
+    targets = [to / file for file in entry(name).files]
+    for target in targets:
+        if target.exists():
+            raise ArgumentError(f"{target} exists already, and is left as it is. Choose another folder with --to.")
+    to.mkdir(parents=True, exist_ok=True)
+    for target in targets:
+        shutil.copyfile(folder() / target.name, target)
+    return targets
