@@ -1,7 +1,8 @@
 """The spaces, and ``MANIFOLDS``, where a new one is registered."""
 
 from nestbo.manifolds.base import Manifold
-from nestbo.manifolds.euclidean import Box, Euclidean
+from nestbo.manifolds.box import Box
+from nestbo.manifolds.euclidean import Euclidean
 from nestbo.manifolds.grassmann import Grassmann
 from nestbo.manifolds.product import Product
 from nestbo.manifolds.quaternion import Quaternion

@@ -1,18 +1,18 @@
-"""Flat space, whole or bounded."""
+"""Flat space, whole, or bounded in its own units."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from nestbo import linalg
 from nestbo.errors import ArgumentError
-from nestbo.manifolds.base import Manifold, as_tensor, check_size, told_apart
+from nestbo.manifolds.base import Manifold, as_tensor, check_size
 
 
 class _Flat(Manifold):
@@ -49,7 +49,12 @@ class _Flat(Manifold):
         return product
 
     def _shape_hint(self, shape: tuple[int, ...]) -> str:
-        return f" Use a space of dimension {shape[-1]} for vectors of that length." if shape else ""
+        return vector_hint(shape)
+
+
+def vector_hint(shape: tuple[int, ...]) -> str:
+    """What to do with vectors of another length."""
+    return f" Use a space of dimension {shape[-1]} for vectors of that length." if shape else ""
 
 
 # Widths of a box, whose squares, inverses and products are numbers, also where steps are kept in single precision.
@@ -91,33 +96,19 @@ class Euclidean(_Flat):
 
 
 @dataclass(frozen=True, repr=False)
-class Box(_Flat):
-    """The vectors between two bounds, given as numbers or sequences: ``Box(0, 1)``, ``Box([0, 0], [1, 2])``.
+class Cuboid(_Flat):
+    """The vectors between two bounds with the straight distance in their own units, which are alike.
 
-    A number stands for every coordinate when the other bound is a sequence.
+    Fits and searches inside of methods go over these. A user's space is a ``Box``, whose units may be any.
     """
 
     lower: tuple[float, ...]
     upper: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        lower, upper = (as_tensor(bound).double() for bound in (self.lower, self.upper))
-        try:
-            lower, upper = torch.broadcast_tensors(torch.atleast_1d(lower), torch.atleast_1d(upper))
-        except RuntimeError:
-            raise ArgumentError(f"Box bounds have one length, got {len(lower)} and {len(upper)}.") from None
-        if lower.ndim != 1 or lower.numel() == 0:
-            raise ArgumentError(f"Box bounds are numbers or vectors, got shape {tuple(lower.shape)}. Flatten them.")
-        if not (lower.isfinite().all() and upper.isfinite().all()):
-            raise ArgumentError("Box bounds are finite, got NaN or infinity. Use Euclidean(n) for an unbounded space.")
-        if not (lower < upper).all():
-            k = int((lower >= upper).nonzero()[0])
-            raise ArgumentError(
-                f"Box needs lower < upper, got [{lower[k]:g}, {upper[k]:g}] in coordinate {k}. Swap or widen them."
-            )
-        _check_widths(upper - lower)
-        object.__setattr__(self, "lower", tuple(lower.tolist()))
-        object.__setattr__(self, "upper", tuple(upper.tolist()))
+        lower, upper = checked_bounds(self.lower, self.upper)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
 
     @classmethod
     def samples(cls) -> list[Self]:
@@ -148,7 +139,6 @@ class Box(_Flat):
         return torch.clamp(x, *self.bounds(x))
 
     def embed(self, x: Tensor) -> Tensor:
-        """Every coordinate counts alike, whatever its unit."""
         lower, upper = self.bounds(x)
         return (x - lower) / (upper - lower)
 
@@ -165,11 +155,25 @@ class Box(_Flat):
         lower, upper = self.bounds(x)
         return torch.maximum(lower - x, x - upper).amax(-1).clamp(min=0)
 
-    def fault(self, x: Tensor) -> str:
-        lower, upper = self.bounds(x)
-        k = int(torch.maximum(lower - x, x - upper).argmax())
-        found = told_apart(x[k], self.lower[k] if x[k] < lower[k] else self.upper[k])
-        return f"its coordinate {k} is {found}, it must lie between {self.lower[k]:g} and {self.upper[k]:g}"
+
+def checked_bounds(lower: Any, upper: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The bounds of each coordinate, from numbers or sequences, or what is wrong with them."""
+    low, high = (as_tensor(bound).double() for bound in (lower, upper))
+    try:
+        low, high = torch.broadcast_tensors(torch.atleast_1d(low), torch.atleast_1d(high))
+    except RuntimeError:
+        raise ArgumentError(f"Box bounds have one length, got {len(low)} and {len(high)}.") from None
+    if low.ndim != 1 or low.numel() == 0:
+        raise ArgumentError(f"Box bounds are numbers or vectors, got shape {tuple(low.shape)}. Flatten them.")
+    if not (low.isfinite().all() and high.isfinite().all()):
+        raise ArgumentError("Box bounds are finite, got NaN or infinity. Use Euclidean(n) for an unbounded space.")
+    if not (low < high).all():
+        k = int((low >= high).nonzero()[0])
+        raise ArgumentError(
+            f"Box needs lower < upper, got [{low[k]:g}, {high[k]:g}] in coordinate {k}. Swap or widen them."
+        )
+    _check_widths(high - low)
+    return tuple(low.tolist()), tuple(high.tolist())
 
 
 def _check_widths(width: Tensor) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 from nestbo import linalg
 from nestbo.errors import ArgumentError, shown
 from nestbo.manifolds.base import Manifold
-from nestbo.manifolds.euclidean import Box
+from nestbo.manifolds.box import Box
 from nestbo.manifolds.spd import SPD
 from nestbo.manifolds.sphere import Sphere
 
@@ -101,6 +101,11 @@ class Product(Manifold):
         if self.euclidean_metric:
             return linalg.inner(u, v)
         return _total(self._each("inner", x, u, v))
+
+    def pairwise_inner(self, x: Tensor, u: Tensor, v: Tensor) -> Tensor:
+        if self.euclidean_metric:
+            return super().pairwise_inner(x, u, v)
+        return _total(self._each("pairwise_inner", x, u, v))
 
     def exp(self, x: Tensor, v: Tensor) -> Tensor:
         return self.join(self._each("exp", x, v))

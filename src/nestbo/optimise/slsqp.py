@@ -18,6 +18,7 @@ from nestbo.errors import ArgumentError
 from nestbo.interrupts import load
 from nestbo.linalg import sym
 from nestbo.manifolds import SPD, Box, Manifold, Sphere
+from nestbo.manifolds.euclidean import Cuboid
 from nestbo.optimise.batch import Batch, Function, Result, check_options, stationarity
 from nestbo.optimise.state import Reason
 
@@ -99,6 +100,8 @@ def _vectors(manifold: Manifold) -> _Vectors:
         unit = {"type": "eq", "fun": lambda v: v @ v - 1, "jac": lambda v: 2 * v}
         return _Vectors(lambda x: x, lambda v: v, (unit,))
     if isinstance(manifold, Box):
+        return _Vectors(manifold.unit, manifold.at, bounds=[(0.0, 1.0)] * manifold.dim)
+    if isinstance(manifold, Cuboid):
         return _Vectors(lambda x: x, lambda v: v, bounds=list(zip(manifold.lower, manifold.upper, strict=True)))
     if isinstance(manifold, SPD):
         return _matrices(manifold)

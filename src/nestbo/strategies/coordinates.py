@@ -89,8 +89,7 @@ class Scaled(Vectors):
         return 2 * self.space.embed(x) - 1
 
     def point(self, v: Tensor) -> Tensor:
-        lower, upper = self.space.bounds(v)
-        return self.space.project((lower + upper) / 2 + (upper - lower) / 2 * v)
+        return self.space.project(self.space.at((v + 1) / 2))
 
 
 class _Matrices(Vectors):

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from nestbo.errors import ArgumentError, shown
-from nestbo.manifolds import Box
 from nestbo.manifolds.base import check_size
+from nestbo.manifolds.euclidean import Cuboid
 from nestbo.search.runs import Runs
 from nestbo.strategies.coordinates import Vectors
 from nestbo.strategies.in_coordinates import InCoordinates, Reduction
@@ -42,7 +42,7 @@ class DropoutBO(InCoordinates):
     def reduction(self, on: Vectors, runs: Runs) -> Reduction:
         chosen = torch.stack([_some(on.size, self.latent_dim, rng) for rng in runs.rngs]).unsqueeze(1)
         others, half = self.others(on, runs), runs.x.new_tensor(on.half)[chosen]
-        domain = Box((-1.0,) * self.latent_dim, (1.0,) * self.latent_dim)
+        domain = Cuboid((-1.0,) * self.latent_dim, (1.0,) * self.latent_dim)
         starts = domain.project(taken(on.coordinates(runs.x), chosen) / half)
         return Reduction(
             domain, lambda z: on.point(filled(others, chosen, half * z)), lambda v: taken(v, chosen), starts

@@ -10,8 +10,9 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from nestbo.manifolds import Box, Manifold
+from nestbo.manifolds import Manifold
 from nestbo.manifolds.base import check_size
+from nestbo.manifolds.euclidean import Cuboid
 from nestbo.memory import Memory
 from nestbo.search import Runs, seen, unrepeated
 from nestbo.strategies.coordinates import Vectors, vectors
@@ -77,9 +78,9 @@ class REMBO(InCoordinates):
         return Reduction(domain, lambda y: on.point(y @ matrix.mT), lambda v: v @ back, starts)
 
     @property
-    def _domain(self) -> Box:
+    def _domain(self) -> Cuboid:
         width = math.sqrt(self.latent_dim)
-        return Box((-width,) * self.latent_dim, (width,) * self.latent_dim)
+        return Cuboid((-width,) * self.latent_dim, (width,) * self.latent_dim)
 
     def _matrices(self, on: Vectors, seeds: list[int]) -> Tensor:
         return torch.stack([embedding(on.size, self.latent_dim, seed) for seed in seeds])

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from nestbo.errors import ArgumentError, shown
 from nestbo.linalg import inverse_sqrtm, orthonormal
-from nestbo.manifolds import Box
 from nestbo.manifolds.base import check_size
+from nestbo.manifolds.euclidean import Cuboid
 from nestbo.search.runs import Runs
 from nestbo.strategies.coordinates import Vectors
 from nestbo.strategies.in_coordinates import InCoordinates, Reduction
@@ -48,7 +48,7 @@ class SIRBO(InCoordinates):
         basis = directions(v, runs.y, self.latent_dim)
         if self.within == "space":
             return Reduction(on.space, lambda x: x, lambda v: v @ basis, runs.x)
-        domain = Box((-on.radius,) * self.latent_dim, (on.radius,) * self.latent_dim)
+        domain = Cuboid((-on.radius,) * self.latent_dim, (on.radius,) * self.latent_dim)
         return Reduction(domain, lambda z: on.point(z @ basis.mT), lambda v: v @ basis, domain.project(v @ basis))
 
 

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from nestbo.kernels import ManifoldKernel
-from nestbo.manifolds import Box, Euclidean, Manifold, Product
+from nestbo.manifolds import Euclidean, Manifold, Product
+from nestbo.manifolds.euclidean import Cuboid
 from nestbo.memory import Fit
 from nestbo.nested import Identity, NestedMapping, Nesting
 from nestbo.surrogate.description import Description
@@ -35,7 +36,7 @@ class Whole:
     known_noise: bool
 
     @cached_property
-    def manifold(self) -> Box:
+    def manifold(self) -> Cuboid:
         return parameter_box(self.model.kernel, self.known_noise)
 
     def starts(self, rngs: list[torch.Generator], previous: Sequence[Fit] | None, warm: bool) -> Tensor:
@@ -98,7 +99,7 @@ class Nested:
         return self.model.nesting
 
     @cached_property
-    def box(self) -> Box:
+    def box(self) -> Cuboid:
         return parameter_box(self.model.kernel, self.known_noise)
 
     @cached_property
@@ -170,7 +171,7 @@ class Warped:
         return self.model.metric
 
     @cached_property
-    def box(self) -> Box:
+    def box(self) -> Cuboid:
         return parameter_box(self.model.kernel, self.known_noise)
 
     @cached_property
@@ -267,11 +268,11 @@ def median_parameters(kernel: ManifoldKernel) -> Tensor:
     return torch.cat([kernel.median_lengthscale.log(), torch.tensor([NOISE_PRIOR[0]], dtype=torch.float64)])
 
 
-def parameter_box(kernel: ManifoldKernel, known: bool) -> Box:
+def parameter_box(kernel: ManifoldKernel, known: bool) -> Cuboid:
     """Bounds of (log length scales, log relative noise); with known noise the latter sets the signal's scale."""
     low, high = kernel.lengthscale_bounds
     least, most = max(NOISE[0], kernel.tolerance), MOST_NOISE if known else NOISE[1]
-    return Box(
+    return Cuboid(
         [*low.log().tolist(), math.log(least)],  # type: ignore[arg-type]
         [*high.log().tolist(), math.log(most)],  # type: ignore[arg-type]
     )

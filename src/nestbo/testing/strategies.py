@@ -11,12 +11,13 @@ from torch import Tensor
 from nestbo.constraints import Constraints
 from nestbo.history import History, Trial
 from nestbo.linalg import norm
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Box, Manifold, Product
 from nestbo.memory import Memory
 from nestbo.strategies import Runs, Strategy, Suggestion, strategy
 from nestbo.testing.assertions import close, require
 
 COINCIDING = 1e-9  # of the typical distance: points that are nearer are one
+ROUNDING = 1e-6  # of coordinates as kernels see them: a search ends where an acquisition function is flat to rounding
 
 
 def told(x: Tensor, values: Tensor) -> History:
@@ -161,6 +162,34 @@ def known_points_are_not_suggested_again(method: Strategy, space: Manifold, rng:
     require(~again, f"{method}: a point was suggested twice")
 
 
+def units_of_boxes_change_nothing(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
+    """A box in another unit, a millionth or a million times as wide, leads to the same suggestion, up to rounding."""
+    x = space.random(7, rng=rng)
+    values = _objective(space, x)
+    known = method.suggest(space, told(x, values), 1, _seeded(7))[0].x
+    for unit in (1e-6, 1e6):
+        other = _measured(space, unit)
+        again = method.suggest(other, told(other.project(_converted(space, x, unit)), values), 1, _seeded(7))[0].x
+        apart = (space.embed(known) - other.embed(again)).abs().max()
+        require(apart < ROUNDING, f"{method}: a box measured in units of {unit:g} moves a suggestion by {apart:.1e}")
+
+
+def _measured(space: Manifold, unit: float) -> Manifold:
+    """The space with its boxes measured in another unit."""
+    if isinstance(space, Product):
+        return Product(*(_measured(factor, unit) for factor in space.factors))
+    if isinstance(space, Box):
+        return replace(space, lower=[unit * a for a in space.lower], upper=[unit * b for b in space.upper])  # type: ignore[arg-type]
+    return space
+
+
+def _converted(space: Manifold, x: Tensor, unit: float) -> Tensor:
+    """Points measured in another unit."""
+    if isinstance(space, Product):
+        return space.join(_converted(f, part, unit) for f, part in zip(space.factors, space.split(x), strict=True))
+    return unit * x if isinstance(space, Box) else x
+
+
 def specification_round_trips(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
     """The text form of a registered strategy gives the same strategy back."""
     text = method.specification
@@ -176,5 +205,6 @@ STRATEGY_LAWS: tuple[Callable[[Strategy, Manifold, torch.Generator], None], ...]
     known_constraints_are_respected,
     observed_constraints_and_noise_are_survived,
     known_points_are_not_suggested_again,
+    units_of_boxes_change_nothing,
     specification_round_trips,
 )
