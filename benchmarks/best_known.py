@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 import nestbo
-from nestbo import SPD, Manifold, Sphere
+from nestbo import SPD, Manifold, Simplex, Sphere
 from nestbo.optimise import lbfgs
 from nestbo.problems import HELD_OUT, Posed
 
@@ -20,6 +20,9 @@ STARTS, ITERATIONS = 2000, 1000
 BATCH = 500  # starts refined together
 SEARCHED: dict[str, tuple[Manifold, ...]] = {
     "neural-network": (Sphere(5), SPD(3, eigenvalues=(1e-3, 5.0))),
+    "dixon-price": (SPD(4, eigenvalues=(1e-3, 5.0)),),
+    "von-mises-fisher": (Sphere(20),),
+    "portfolio": (Simplex(30),),
 }
 
 

@@ -46,9 +46,9 @@ def figures(found: Results, folder: Path, suite: Suite | None = None, prefix: st
 
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for space in dict.fromkeys(task.space for task in found):
-        some = {task: methods for task, methods in found.items() if task.space == space}
-        path = folder / f"{prefix}{'-'.join(space.split(':')[:2])}.png"
+    for where in dict.fromkeys(task.where for task in found):
+        some = {task: methods for task, methods in found.items() if task.where == where}
+        path = folder / f"{prefix}{where}.png"
         with matplotlib.rc_context(STYLE):
             figure = _draw(some, suite)
         with written(path) as file, matplotlib.rc_context(STYLE):

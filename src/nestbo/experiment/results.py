@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nestbo.errors import ArgumentError
+from nestbo.errors import ArgumentError, NestboError
 from nestbo.experiment import arrays
 from nestbo.experiment.suites import Suite, Task
 from nestbo.experiment.trials import INITIAL, read_memories
 from nestbo.files import written
+from nestbo.manifolds import space as known_space
 from nestbo.manifolds.base import is_whole
 
 Array = NDArray[Any]
-_SPACE = re.compile(r"(sphere|spd):[0-9]+(:[-+\w=.,]+)*")  # a part of it becomes the name of a picture
 _ENOUGH = 10  # trials: shorter ones than the tenth longest are left out
 
 
@@ -29,8 +28,8 @@ _ENOUGH = 10  # trials: shorter ones than the tenth longest are left out
 class Record:
     """One file: what it says of its trials, and for each its regret (trials, n) and the arm that suggested (trials, n).
 
-    Regret is what a value lies above the feasible minimum, not yet the least so far; ``seconds`` (n,) are those of all
-    trials together.
+    Regret is what a value, without its noise, lies above the feasible minimum, not yet the least so far; ``seconds``
+    (n,) are those of all trials together.
     """
 
     about: dict[str, Any]
@@ -61,12 +60,14 @@ class Record:
             if "regret" in data.files:
                 return cls(about, data["regret"].astype(float), data["arms"], data["seconds"])
             arms = np.array([[memory.arm or "" for memory in trial] for trial in read_memories(data)])
-            return cls(about, data["y"] - about["optimum"], arms, data["seconds"])
+            values = data["exact"] if "exact" in data.files else data["y"]
+            return cls(about, values - about["optimum"], arms, data["seconds"])
 
     @property
     def task(self) -> Task:
         """The problem."""
-        return Task(self.about["problem"], self.about["space"], self.about["latent_dim"])
+        found = self.about
+        return Task(found["problem"], found["space"], found["latent_dim"], found.get("noise", 0.0))
 
     @property
     def label(self) -> str:
@@ -90,8 +91,12 @@ def _check(*, problem: Any, space: Any, latent_dim: Any, method: Any, seeds: Any
     whole = (0 if latent_dim is None else latent_dim, *seeds)
     if not all(isinstance(text, str) for text in texts) or not all(map(is_whole, whole)):
         raise ValueError("a text or a whole number is none")
-    if not _SPACE.fullmatch(space):
-        raise ValueError("trials are on a sphere or on matrices")
+    if not isinstance(more.get("noise", 0.0), float | int):
+        raise ValueError("the noise is no number")
+    try:
+        known_space(space)
+    except NestboError as error:
+        raise ValueError("no space") from error
 
 
 def records(place: Path) -> Iterator[tuple[str, Record]]:

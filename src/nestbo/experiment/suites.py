@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from nestbo.errors import ArgumentError
 from nestbo.experiment.trials import ORACLE, Trials
-from nestbo.manifolds import SPD, space
+from nestbo.manifolds import SPD, Box, Product, Quaternion, Rotation, Sphere, space
 from nestbo.manifolds.base import check_size
 from nestbo.strategies import REMBO, SIRBO, DropoutBO, EuclideanBO, GaBO, HDGaBO, RandomSearch, Strategy
 
@@ -16,16 +16,28 @@ MATRICES = "eigenvalues=0.001,5"
 
 @dataclass(frozen=True)
 class Task:
-    """A problem on a space, behind a projection to the latent space of size ``latent_dim``, or bare."""
+    """A problem on a space, behind a projection to the latent space of size ``latent_dim``, or bare.
+
+    ``noise`` is the standard deviation of what is observed, in units of the range of values: the median at random
+    points less the optimal value.
+    """
 
     problem: str
     space: str
     latent_dim: int | None = None
+    noise: float = 0.0
+
+    @property
+    def where(self) -> str:
+        """A short name of the space: its kind, and its size or its dimension: "sphere-50", "product-9"."""
+        found = space(self.space)
+        kind = self.space.split(":")[0]
+        return f"{kind}-{found.n if isinstance(found, Sphere | SPD) else found.dim}"
 
     @property
     def key(self) -> str:
         """A short name: "ackley-sphere-50"."""
-        return "-".join([self.problem, *self.space.split(":")[:2]])
+        return f"{self.problem}-{self.where}" + (f"-noise-{self.noise:g}" if self.noise else "")
 
     @property
     def matrices(self) -> bool:
@@ -164,7 +176,7 @@ class Suite:
         parts = [tuple(seeds[k : k + width]) for k in range(0, len(seeds), width)]
         chosen = ((task, label) for label in self.labels(methods) for task in self.chosen(problems))
         return [
-            Cell(task, label, Trials(task.problem, task.space, text, part, task.latent_dim))
+            Cell(task, label, Trials(task.problem, task.space, text, part, task.latent_dim, task.noise))
             for task, label in chosen
             if (text := self.methods[label].text(task)) is not None
             for part in parts
@@ -212,6 +224,27 @@ HELD_OUT_METRIC = (
     Task("linear", "sphere:50"),
     *(Task(name, f"spd:10:{MATRICES}", 3) for name in ("quadratic", "neural-network", "levy", "rastrigin")),
 )
+_POSE = Product(Quaternion(), Box((-1, -1, -1, 0.5, 0.5, 0.5), (1, 1, 1, 2, 2, 2)))
+_SEEN_TWICE = Product(Rotation(3), Rotation(3), SPD(3, eigenvalues=(0.1, 5)))
+HELD_OUT = (
+    Task("michalewicz", "sphere:30", 3),
+    Task("dixon-price", "sphere:100", 10),
+    Task("zakharov", "sphere:500", 5),
+    Task("zakharov", f"spd:6:{MATRICES}", 2),
+    Task("dixon-price", f"spd:15:{MATRICES}", 4),
+    Task("rayleigh-quotient", "sphere:20"),
+    Task("von-mises-fisher", "sphere:20"),
+    Task("wishart", f"spd:5:{MATRICES}"),
+    Task("schwefel", Box((-500,) * 20, (500,) * 20).specification),
+    Task("subspace-dixon-price", Box((-1,) * 100, (1,) * 100).specification),
+    Task("phases", "torus:30"),
+    Task("portfolio", "simplex:30"),
+    Task("registration", _POSE.specification),
+    Task("stiffness-seen-twice", _SEEN_TWICE.specification),
+    Task("thomson", Product(*[Sphere(2)] * 6).specification),
+    *(Task("zakharov", "sphere:30", 3, noise) for noise in (0.01, 0.1)),
+    *(Task("von-mises-fisher", "sphere:20", noise=noise) for noise in (0.01, 0.1)),
+)
 SUITES: dict[str, Suite] = {
     "paper": Suite("the twelve problems of Jaquier and Rozo (2020)", PAPER, METHODS),
     "hdgabo": Suite(
@@ -235,6 +268,11 @@ SUITES: dict[str, Suite] = {
         (Task("ackley", "sphere:50", 5), Task("rosenbrock", f"spd:10:{MATRICES}", 3)),
         ABLATION,
         155,
+    ),
+    "held-out": Suite(
+        "problems that were not used to tune: other functions, sizes and spaces, no structure, noise",
+        HELD_OUT,
+        {label: METHODS[label] for label in ("random", "gabo", "hdgabo-auto", "oracle")},
     ),
     "held-out-metric": Suite(
         "functions on which the constants of the learned metric were not chosen",

@@ -14,9 +14,10 @@ from nestbo.experiment.results import Results, results
 from nestbo.experiment.statistics import Row, rows, target
 from nestbo.experiment.suites import SUITES, Suite, Task
 from nestbo.files import written
+from nestbo.manifolds import SPD, Manifold, Product, Sphere, space
 from nestbo.text import printable
 
-_BLOCK = re.compile(r"(<!-- results: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_BLOCK = re.compile(r"(<!-- results: ([-\w]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 _NAMES = {"styblinski-tang": "Styblinski–Tang", "product-of-sines": "Product of sines"}
 
@@ -46,12 +47,26 @@ def tables(found: Results, suite: Suite | None = None, goal: float | None = None
 
 def heading(task: Task) -> str:
     """A problem in words."""
-    kind, size = task.space.split(":")[:2]
-    inside, outside = (
-        (f"SPD({task.latent_dim})", f"SPD({size})") if kind == "spd" else (f"S^{task.latent_dim}", f"S^{size}")
-    )
-    name = _NAMES.get(task.problem, task.problem.capitalize())
-    return f"{name}, {inside} in {outside}" if task.latent_dim else f"{name} on {outside}"
+    inside, outside = _shown(task)
+    name = _NAMES.get(task.problem, task.problem.replace("-", " ").capitalize())
+    noise = f", noise {task.noise:.0%}" if task.noise else ""
+    return (f"{name}, {inside} in {outside}" if task.latent_dim else f"{name} on {outside}") + noise
+
+
+def _shown(task: Task) -> tuple[str, str]:
+    """The latent space and the whole one, as people write them."""
+    found = space(task.space)
+    if isinstance(found, SPD):
+        return f"SPD({task.latent_dim})", f"SPD({found.n})"
+    if isinstance(found, Sphere):
+        return f"S^{task.latent_dim}", f"S^{found.n}"
+    return "", " × ".join(map(_named, found.factors if isinstance(found, Product) else [found]))
+
+
+def _named(factor: Manifold) -> str:
+    if isinstance(factor, Sphere):
+        return f"S^{factor.n}"
+    return f"{type(factor).__name__}({factor.n if isinstance(factor, SPD) else factor.dim})"
 
 
 def called(label: str, suite: Suite | None) -> str:

@@ -30,13 +30,16 @@ from nestbo.strategies import HDGaBO, Runs, Strategy, strategy
 INITIAL = 5
 _SAVE_EVERY = 60.0  # seconds
 ORACLE = "oracle"
+_RANGE = 1000  # random points that say which values are usual
+_NOISE = 1  # which of a seed's streams of random numbers the noise comes from
 
 
 @dataclass(frozen=True)
 class Trials:
     """Trials of a method on a problem, one for each seed; the method is a strategy's text, or "oracle".
 
-    The oracle knows the hidden mapping: it is HD-GaBO on the latent space, with nothing left to nest.
+    The oracle knows the hidden mapping: it is HD-GaBO on the latent space, with nothing left to nest. ``noise`` is the
+    standard deviation of what is observed, in units of the range of values (see ``noises``).
     """
 
     problem: str
@@ -44,6 +47,7 @@ class Trials:
     method: str
     seeds: tuple[int, ...]
     latent_dim: int | None = None
+    noise: float = 0.0
 
     def __post_init__(self) -> None:
         check_size("The number of trials", len(self.seeds))
@@ -51,7 +55,8 @@ class Trials:
     @property
     def name(self) -> str:
         """A file name."""
-        parts = (self.problem, self.space, f"in{self.latent_dim}", self.method, f"{self.seeds[0]}-{self.seeds[-1]}")
+        parts = [self.problem, self.space, f"in{self.latent_dim}", self.method, f"{self.seeds[0]}-{self.seeds[-1]}"]
+        parts += [f"noise{self.noise:g}"] if self.noise else []
         return "__".join(parts).replace(":", "_").replace(",", "_").replace("=", "") + ".npz"
 
     def problems(self) -> list[Problem | Posed]:
@@ -61,15 +66,17 @@ class Trials:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where trials stand: points (trials, n, *point), values (trials, n), memories of each trial.
+    """Where trials stand: points (trials, n, *point), values (trials, n) as they were observed, memories of each trial.
 
-    ``seconds`` (n,) are those that the suggestions of all trials took together, 0 for the random points.
+    ``exact`` (trials, n) are the values without noise. ``seconds`` (n,) are those that the suggestions of all trials
+    took together, 0 for the random points.
     """
 
     x: Tensor
     y: Tensor
     memories: list[list[Memory]]
     seconds: tuple[float, ...]
+    exact: Tensor
 
 
 def run(
@@ -89,13 +96,13 @@ def run(
     after each; ``more`` is written to the file with what is known about the trials.
     """
     where, objective = _setting(trials, device)
-    method = _method(trials)
-    state = _load(path, trials, device) if path.exists() else _begin(trials, where, objective, device)
+    method, sizes = _method(trials), noises(trials)
+    state = _load(path, trials, device) if path.exists() else _begin(trials, where, objective, device, sizes)
     about = _about(trials, device, path) | more
     began = saved = time.monotonic()
     first, step = state.y.shape[1], 0.0
     while state.y.shape[1] < budget and time.monotonic() - began + step < limit:
-        state = _advance(trials, method, where, objective, state)
+        state = _advance(trials, method, where, objective, state, sizes)
         step = state.seconds[-1]
         stepped()
         if time.monotonic() - saved > _SAVE_EVERY:
@@ -137,23 +144,51 @@ def _method(trials: Trials) -> Strategy:
     return HDGaBO(trials.latent_dim) if trials.method == ORACLE else strategy(trials.method)
 
 
-def _begin(trials: Trials, where: Manifold, objective: Callable[[Tensor], Tensor], device: str) -> Progress:
+def noises(trials: Trials) -> tuple[float, ...]:
+    """The standard deviation of each trial's noise: a share of the median of random values above the least value."""
+    if not trials.noise:
+        return (0.0,) * len(trials.seeds)
+    rng = torch.Generator().manual_seed(0)
+    ranges = [p.objective(p.space.random(_RANGE, rng=rng)).median().item() - p.optimal_value for p in trials.problems()]
+    return tuple(trials.noise * width for width in ranges)
+
+
+def _observed(trials: Trials, index: int, exact: Tensor, sizes: tuple[float, ...]) -> Tensor:
+    """Values (trials,) of evaluation ``index`` with their noise, which depends on the seed and the index alone."""
+    if not any(sizes):
+        return exact
+    drawn = [torch.randn((), generator=_rng(seed, index, "cpu", _NOISE), dtype=torch.float64) for seed in trials.seeds]
+    return exact + (torch.stack(drawn) * torch.tensor(sizes, dtype=torch.float64)).to(exact.device)
+
+
+def _begin(
+    trials: Trials, where: Manifold, objective: Callable[[Tensor], Tensor], device: str, sizes: tuple[float, ...]
+) -> Progress:
     x = torch.stack([where.random(INITIAL, rng=_rng(seed, 0, "cpu")) for seed in trials.seeds]).to(device)
-    y = torch.stack([objective(point) for point in x.unbind(1)], 1)
-    return Progress(x, y, [[Memory() for _ in range(INITIAL)] for _ in trials.seeds], (0.0,) * INITIAL)
+    exact = torch.stack([objective(point) for point in x.unbind(1)], 1)
+    y = torch.stack([_observed(trials, k, column, sizes) for k, column in enumerate(exact.unbind(1))], 1)
+    return Progress(x, y, [[Memory() for _ in range(INITIAL)] for _ in trials.seeds], (0.0,) * INITIAL, exact)
 
 
 def _advance(
-    trials: Trials, method: Strategy, where: Manifold, objective: Callable[[Tensor], Tensor], state: Progress
+    trials: Trials,
+    method: Strategy,
+    where: Manifold,
+    objective: Callable[[Tensor], Tensor],
+    state: Progress,
+    sizes: tuple[float, ...],
 ) -> Progress:
     """One more evaluation of every trial."""
-    before = time.monotonic()
-    rngs = [_rng(seed, state.y.shape[1], state.x.device) for seed in trials.seeds]
-    x, memories = method.propose(where, Runs(state.x, state.y, state.x[:, :0], rngs, state.memories))
-    y = torch.cat([state.y, objective(x).unsqueeze(1)], 1)
+    before, n = time.monotonic(), state.y.shape[1]
+    rngs = [_rng(seed, n, state.x.device) for seed in trials.seeds]
+    runs = Runs(state.x, state.y, state.x[:, :0], rngs, state.memories, noisy=any(sizes))
+    x, memories = method.propose(where, runs)
+    exact = objective(x)
+    y = torch.cat([state.y, _observed(trials, n, exact, sizes).unsqueeze(1)], 1)
     grown = [[*_lightened(past, new), new] for past, new in zip(state.memories, memories, strict=True)]
     seconds = (*state.seconds, time.monotonic() - before)
-    return Progress(torch.cat([state.x, x.unsqueeze(1)], 1), y, grown, seconds)
+    exact = torch.cat([state.exact, exact.unsqueeze(1)], 1)
+    return Progress(torch.cat([state.x, x.unsqueeze(1)], 1), y, grown, seconds, exact)
 
 
 def _lightened(past: list[Memory], new: Memory) -> list[Memory]:
@@ -162,8 +197,8 @@ def _lightened(past: list[Memory], new: Memory) -> list[Memory]:
     return [memory.without(replaced) for memory in past]
 
 
-def _rng(seed: int, index: int, device: Any) -> torch.Generator:
-    state = np.random.SeedSequence([seed, index]).generate_state(1, np.uint64)[0]
+def _rng(seed: int, index: int, device: Any, *stream: int) -> torch.Generator:
+    state = np.random.SeedSequence([seed, index, *stream]).generate_state(1, np.uint64)[0]
     return torch.Generator(device=device).manual_seed(int(state))
 
 
@@ -184,6 +219,7 @@ def _about(trials: Trials, device: str, path: Path) -> dict[str, Any]:
         "latent_dim": trials.latent_dim,
         "method": trials.method,
         "seeds": trials.seeds,
+        "noise": trials.noise,
         "optimum": trials.problems()[0].optimal_value,
         "nestbo": source(),
         "torch": torch.__version__,
@@ -205,6 +241,8 @@ def _save(path: Path, about: dict[str, Any], state: Progress) -> None:
         "seconds": np.array(state.seconds),
         "memories": np.frombuffer(_written(state.memories), np.uint8),
     }
+    if about["noise"]:
+        kept["exact"] = state.exact.cpu().numpy()
     arrays.write(path, about, kept)
 
 
@@ -212,12 +250,14 @@ def _load(path: Path, trials: Trials, device: str) -> Progress:
     with arrays.opened(path) as file:
         about = arrays.about(file)
         for name, wanted in asdict(trials).items():
-            if about[name] != (list(wanted) if name == "seeds" else wanted):
-                raise ArgumentError(f"{path} holds trials with {name} {about[name]!r}, got {wanted!r}.")
+            held = about.get(name, 0.0) if name == "noise" else about[name]
+            if held != (list(wanted) if name == "seeds" else wanted):
+                raise ArgumentError(f"{path} holds trials with {name} {held!r}, got {wanted!r}.")
         if not {"x", "seconds"} <= set(file.files):
             raise ArgumentError(f"{path} has no points to go on from: it was packed. Choose another folder.")
         x, y = (torch.from_numpy(file[name]).to(device) for name in ("x", "y"))
-        return Progress(x, y, read_memories(file), tuple(file["seconds"].tolist()))
+        exact = torch.from_numpy(file["exact"]).to(device) if "exact" in file.files else y
+        return Progress(x, y, read_memories(file), tuple(file["seconds"].tolist()), exact)
 
 
 def _written(memories: list[list[Memory]]) -> bytes:

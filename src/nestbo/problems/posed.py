@@ -14,6 +14,8 @@ from torch import Tensor
 from nestbo.manifolds import Manifold
 from nestbo.nested import MAPPINGS, Identity, NestedMapping, smaller
 
+CONSTANTS = 1  # seed of the constants that all trials share
+
 
 @dataclass(frozen=True, eq=False)
 class Posed:
@@ -41,6 +43,9 @@ class Posed:
         return replace(self, constants=constants, mapping=moved(self.mapping, self.space, device))
 
 
+Builder = Callable[[Manifold, int | None, int], Posed]
+
+
 def moved(mapping: NestedMapping, space: Manifold, device: str) -> NestedMapping:
     """A mapping with its basis on a device."""
     return mapping if isinstance(mapping, Identity) else mapping.at(mapping.basis.to(device), space)
@@ -56,6 +61,16 @@ def hidden(space: Manifold, latent_dim: int | None, seed: int) -> NestedMapping:
 def generator(seed: int) -> torch.Generator:
     """Random numbers of a seed."""
     return torch.Generator().manual_seed(seed)
+
+
+def with_best_known(posed: Posed) -> Posed:
+    """With the optimum that is stored for its latent space; a space without one has NaN, which no regret survives."""
+    latent = posed.mapping.latent
+    stored = BEST_KNOWN.get((posed.name, latent.specification))
+    if stored is None:
+        return posed
+    z = torch.tensor(stored.point, dtype=torch.float64).reshape(latent.point_shape)
+    return replace(posed, optimal_value=stored.value, optimum=posed.mapping.lift(z), best_known=True)
 
 
 class Best(NamedTuple):
