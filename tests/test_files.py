@@ -22,6 +22,7 @@ from damage import raw
 from nestbo.cli import app
 from nestbo.experiment import command
 from nestbo.files import replaced, written
+from processes import exit_code, forked, killed
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
@@ -36,28 +37,6 @@ def fresh(path, **options):
 
 def invoke(*arguments):
     return CliRunner(env={"COLUMNS": "120"}).invoke(app, list(map(str, arguments)), prog_name="nestbo")
-
-
-def forked(work):
-    """Do some work in a child; its process number."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        with contextlib.suppress(BaseException):
-            work()
-            code = 0
-        os._exit(code)
-    return pid
-
-
-def killed(pid, pause=0.0):
-    time.sleep(pause)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-
-
-def exit_code(pid):
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import torch
 import nestbo as nb
 from damage import change, raw
 from nestbo.storage import log
+from processes import exit_code, forked
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 GOLDEN = Path(__file__).parent / "golden"
@@ -44,16 +45,14 @@ def limited(seconds=20):
 
 def refused(path, words):
     """Whether looking at a file, and going on with it, is refused in time; judged in a process that can be ended."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        with contextlib.suppress(BaseException), limited():
+
+    def work():
+        with limited():
             for act in (lambda study: study.history, lambda study: study.ask()):
                 with pytest.raises(nb.StoreError, match=words), nb.Study.load(path) as study:
                     act(study)
-            code = 0
-        os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+    return exit_code(forked(work)) == 0
 
 
 @pytest.fixture(scope="module")

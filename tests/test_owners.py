@@ -1,6 +1,5 @@
 """Who works on a trial, seen from the same process, from another container, and after a boot."""
 
-import contextlib
 import ctypes
 import os
 import random
@@ -13,6 +12,7 @@ import torch
 import nestbo as nb
 from damage import change, raw
 from nestbo.storage import owners, presence
+from processes import exit_code, forked
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 NEW_PROCESSES = 0x20000000  # Linux's CLONE_NEWPID
@@ -24,21 +24,6 @@ def bowl(x):
 
 def fresh(path):
     return nb.Study(nb.Sphere(2), nb.RandomSearch(), seed=3, store=path)
-
-
-def forked(work):
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        with contextlib.suppress(BaseException):
-            work()
-            code = 0
-        os._exit(code)
-    return pid
-
-
-def exit_code(pid):
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def contained(work):

@@ -4,7 +4,6 @@ import logging
 import os
 import random
 import shutil
-import signal
 import sqlite3
 import time
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from damage import change, raw
 from nestbo.history import Told
 from nestbo.memory import Memory
 from nestbo.storage.rows import read_told, write_told
+from processes import forked, killed
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 GOLDEN = Path(__file__).parent / "golden"
@@ -243,13 +243,7 @@ class TestOlderFiles:
             for end in ("-wal", "-shm", "-journal"):
                 Path(f"{path}{end}").unlink(missing_ok=True)
             shutil.copy(source, path)
-            pid = os.fork()
-            if pid == 0:
-                nb.storage.Store(path)
-                os._exit(0)
-            time.sleep(chance.uniform(0, longest))
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+            killed(forked(lambda: nb.storage.Store(path)), chance.uniform(0, longest))
             schemas.add(schema(path))
             with nb.Study.load(path) as study:
                 assert [trial.told for trial in study.history] == wanted

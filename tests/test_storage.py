@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -16,29 +15,13 @@ import torch
 
 import nestbo as nb
 from damage import change
+from processes import exit_code, forked, killed
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 
 def bowl(x):
     return float((x**2 * torch.arange(1, x.numel() + 1, dtype=x.dtype).reshape(x.shape)).sum())
-
-
-def in_child(work):
-    """Run work() in a forked process; its process number."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            work()
-            code = 0
-        finally:
-            os._exit(code)
-    return pid
-
-
-def exit_code(pid):
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def straight(strategy, n):
@@ -102,10 +85,8 @@ def killed_while_running(path, pause):
             told = max(t.index for t in study.history if t.status == "told")
             os.write(writer, f"{told}\n".encode())
 
-    pid = in_child(work)
-    time.sleep(pause)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
+    pid = forked(work)
+    killed(pid, pause)
     os.close(writer)
     with os.fdopen(reader) as lines:
         return [int(line) for line in lines]
@@ -145,7 +126,7 @@ def test_four_processes_share_one_file(tmp_path):
                 trial = study.ask()
                 study.tell(trial, bowl(trial.x))
 
-    assert [exit_code(pid) for pid in [in_child(work) for _ in range(4)]] == [0] * 4
+    assert [exit_code(pid) for pid in [forked(work) for _ in range(4)]] == [0] * 4
     history = nb.Study.load(path).history
     assert [t.index for t in history] == list(range(4 * each))
     assert all(t.status == "told" and t.value == bowl(t.x) for t in history)
@@ -164,7 +145,7 @@ def test_a_study_taken_through_a_fork_stays_durable(tmp_path):
         study.run(bowl, 5, progress=False)
         study.close()
 
-    pid = in_child(work)
+    pid = forked(work)
     study.close()
     os.write(writer, b"x")
     assert exit_code(pid) == 0
@@ -181,8 +162,8 @@ def test_one_orphan_is_taken_up_by_one_process(tmp_path):
     def work():
         nb.Study.load(path).run(bowl, 1, progress=False)
 
-    os.waitpid(in_child(die), 0)
-    assert [exit_code(pid) for pid in [in_child(work) for _ in range(4)]] == [0] * 4
+    os.waitpid(forked(die), 0)
+    assert [exit_code(pid) for pid in [forked(work) for _ in range(4)]] == [0] * 4
     history = nb.Study.load(path).history
     assert [(t.index, t.status) for t in history] == [(k, "told") for k in range(4)]
 
@@ -190,7 +171,7 @@ def test_one_orphan_is_taken_up_by_one_process(tmp_path):
 def test_a_zombie_is_dead(tmp_path):
     path = tmp_path / "s.db"
     study = nb.Study(nb.Sphere(2), nb.RandomSearch(), store=path)
-    pid = in_child(lambda: nb.Study.load(path).run(lambda x: os._exit(0), 1, progress=False))
+    pid = forked(lambda: nb.Study.load(path).run(lambda x: os._exit(0), 1, progress=False))
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # dead, and not yet reaped
     study.run(bowl, 1, progress=False)
     os.waitpid(pid, 0)
@@ -285,7 +266,7 @@ def test_a_read_only_store_says_so(open_to_all):
         except nb.StoreError as error:
             os._exit(0 if "writable" in str(error) else 3)
 
-    assert exit_code(in_child(work)) == 0
+    assert exit_code(forked(work)) == 0
     assert path.read_bytes() == before
 
 
@@ -303,7 +284,7 @@ def test_a_full_disk_says_so_and_loses_nothing(tmp_path):
         except nb.StoreError as error:
             os._exit(0 if "Cannot" in str(error) and "\n" not in str(error) else 3)
 
-    assert exit_code(in_child(work)) == 0
+    assert exit_code(forked(work)) == 0
     with nb.Study.load(path) as study:
         told = [t for t in study.history if t.status == "told"]
         assert len(told) >= 5

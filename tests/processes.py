@@ -1,0 +1,30 @@
+"""Children of the process that runs the tests: forked, killed, waited for."""
+
+import contextlib
+import os
+import signal
+import time
+
+
+def forked(work):
+    """Do some work in a child; its process number. The child exits with 1 if the work raises."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        with contextlib.suppress(BaseException):
+            work()
+            code = 0
+        os._exit(code)
+    return pid
+
+
+def killed(pid, pause=0.0):
+    """Kill a child after a pause in seconds."""
+    time.sleep(pause)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def exit_code(pid):
+    """How a child ended, waited for."""
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
