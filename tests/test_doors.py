@@ -348,3 +348,26 @@ class TestExecutors:
             executor = client.get_executor()
         with pytest.raises(nb.NestboError, match=r"takes no more evaluations \(.*closed"):
             evaluated(executor=executor, workers=1)
+
+
+class TestMethods:
+    """A method of a user."""
+
+    @pytest.mark.parametrize("memory", [{"turn": 1}, None, "a text"], ids=str)
+    @pytest.mark.parametrize("listed", [True, False])
+    def test_what_it_remembers_is_a_memory(self, memory, listed):
+        @dataclasses.dataclass(frozen=True, repr=False)
+        class Mine(nb.Strategy):
+            @classmethod
+            def samples(cls):
+                return [cls()]
+
+            def propose(self, space, runs):
+                return runs.random(space), [memory] if listed else memory
+
+        with pytest.raises(nb.ArgumentError, match=r"is a nestbo\.Memory, got .*Memory\(own=\{…\}\)"):
+            nb.Study(nb.Sphere(2), Mine()).ask()
+
+    def test_so_it_is_in_a_suggestion(self):
+        with pytest.raises(nb.ArgumentError, match=r"is a nestbo\.Memory, got \{'turn': 1\}"):
+            nb.Suggestion(torch.zeros(2), {"turn": 1})

@@ -181,6 +181,11 @@ class TestNewArms:
         method = HDGaBO(2, ("full", "opposite"))
         assert strategy(method.specification) == method
 
+    def test_one_that_is_registered_again_takes_the_place_of_the_first(self, monkeypatch):
+        assert names(Sphere(6), 2, ("full", "opposite")) == ["full", "opposite:2"]
+        monkeypatch.setitem(ARMS, "opposite", lambda place: [Opposite("another")])
+        assert names(Sphere(6), 2, ("full", "opposite")) == ["full", "another"]
+
     def test_it_suggests_and_its_memory_comes_back(self, tmp_path):
         space, f = Sphere(6), smooth(Sphere(6))
         method = HDGaBO(2, ("full", "opposite"), "in-turn", **QUICK)

@@ -225,6 +225,14 @@ class TestEarlier:
             ({"moved": MOVED}, Memory(moved=MOVED)),
             ({"embedding": 2**53 - 1, "model": OLD_FIT}, Memory(fits={"model": Fit((-0.2, -9.2), 5)}, frame=2**53 - 1)),
             ({"mine": [1, 2]}, Memory(own={"mine": [1, 2]})),
+            ({"explored": MOVED}, Memory(moved=MOVED)),
+            ({"explored": MOVED, "mine": 1}, Memory(moved=MOVED, own={"mine": 1})),
+            ({"explored": 3}, Memory(own={"explored": 3})),
+            (
+                {"arm": "full", "full": OLD_FIT, "explored": MOVED, "mine": {"a": [1]}},
+                Memory("full", {"full": Fit((-0.2, -9.2), 5)}, moved=MOVED, own={"mine": {"a": [1]}}),
+            ),
+            ({"arm": "mine", "turns": 3}, Memory("mine", own={"turns": 3})),
         ],
         ids=lambda part: str(sorted(part)) if isinstance(part, dict) else "",
     )

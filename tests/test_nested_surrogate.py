@@ -301,7 +301,7 @@ class TestFit:
         _, x, y = hidden(nesting, 8, rng, runs=2)
         first, rngs = fit_nested(nesting, x, y), generators(2)
         before = [each.get_state() for each in rngs]
-        monkeypatch.setattr(import_module("nestbo.surrogate.fit"), "lbfgs", None)
+        monkeypatch.setattr(import_module("nestbo.surrogate.fitting"), "lbfgs", None)
         again = fit_nested(nesting, x, y, first.fits, Effort.NONE, rngs=rngs)
         assert again.fits == first.fits
         assert all(torch.equal(a.get_state(), b) for a, b in zip(rngs, before, strict=True))
@@ -316,7 +316,7 @@ class TestFit:
 
     def test_of_very_many_data_a_fit_looks_at_the_best_and_some_others(self, rng, monkeypatch):
         """All of them are in the process all the same."""
-        module = import_module("nestbo.surrogate.fit")
+        module = import_module("nestbo.surrogate.fitting")
         monkeypatch.setattr(module, "_FIT_POINTS", 10)
         _, x, y = hidden(SPHERES, 25, rng, runs=2)
         surrogate = fit_nested(SPHERES, x, y)

@@ -1,6 +1,8 @@
 """Policies: what they see of a run, whom they choose, and their text form."""
 
 import dataclasses
+import math
+import re
 
 import pytest
 import torch
@@ -353,6 +355,33 @@ class TestText:
     def test_mistakes_are_explained(self, text, message):
         with pytest.raises(ArgumentError, match=message):
             strategy(f"hdgabo:choice={text}")
+
+    @pytest.mark.parametrize("rule", [Balanced, Success])
+    @pytest.mark.parametrize("decay", [7, -0.1, math.nan, "0.9", None, True, 1j])
+    def test_a_decay_is_a_share(self, rule, decay):
+        with pytest.raises(ArgumentError, match=r"decay is a number between 0 and 1, got"):
+            rule(decay=decay)
+
+    @pytest.mark.parametrize(
+        ("constants", "message"),
+        [
+            ({"seldom": 0}, "seldom is a whole number of at least 2, got 0"),
+            ({"seldom": 1}, "seldom is a whole number of at least 2, got 1"),
+            ({"often": 2.5}, "often is a whole number of at least 2, got 2.5"),
+            ({"window": 0}, "window is a whole number of at least 1, got 0"),
+            ({"window": "long"}, "window is a whole number of at least 1, got 'long'"),
+            ({"luck": 2}, "luck is a number between 0 and 1, got 2"),
+            ({"hardly": -1e-3}, "hardly is a number between 0 and 1, got -0.001"),
+        ],
+        ids=str,
+    )
+    def test_constants_are_checked(self, constants, message):
+        with pytest.raises(ArgumentError, match=re.escape(message)):
+            Balanced(**constants)
+
+    def test_constants_of_a_text_form_are_checked(self):
+        with pytest.raises(ArgumentError, match="seldom is a whole number of at least 2, got 0"):
+            strategy("hdgabo:choice=(balanced:seldom=0)")
 
     def test_constants_change_who_is_chosen(self):
         """A study with another period lets the scout have its turn at another time."""

@@ -111,7 +111,7 @@ class TestTogether:
 @pytest.fixture
 def counted(monkeypatch):
     """How many times something was minimised to fit a model."""
-    module, count = import_module("nestbo.surrogate.fit"), []
+    module, count = import_module("nestbo.surrogate.fitting"), []
     minimise = module.lbfgs
     monkeypatch.setattr(module, "lbfgs", lambda *given, **options: count.append(1) or minimise(*given, **options))
     return count

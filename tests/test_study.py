@@ -93,7 +93,7 @@ def test_a_trial_of_another_study_is_refused():
 
 
 def test_asking_for_several_fits_once(monkeypatch):
-    fitting, fits = import_module("nestbo.surrogate.fit"), []
+    fitting, fits = import_module("nestbo.surrogate.fitting"), []
     minimise = fitting.lbfgs
     monkeypatch.setattr(fitting, "lbfgs", lambda *a, **k: fits.append(1) or minimise(*a, **k))
     study = quiet(nb.Study(nb.Sphere(2), nb.GaBO()), bowl, 6)

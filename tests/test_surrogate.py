@@ -283,7 +283,7 @@ class TestFit:
         x = Sphere(3).random(15, rng=rng)
         y = x[:, 0].sin()
         first = fit_one("matern52", Sphere(3), x, y)
-        monkeypatch.setattr(import_module("nestbo.surrogate.fit"), "lbfgs", None)
+        monkeypatch.setattr(import_module("nestbo.surrogate.fitting"), "lbfgs", None)
         data = Data(x.unsqueeze(0), y.unsqueeze(0), generators(1))
         before = data.rngs[0].get_state()
         again = fit(Description(kernel("matern52", Sphere(3))), data, first.fits, Effort.NONE)
@@ -291,6 +291,19 @@ class TestFit:
         assert torch.equal(data.rngs[0].get_state(), before)
         for name in ("lengthscale", "noise", "mean", "scale", "weights"):
             assert torch.equal(getattr(again.gp, name), getattr(first.gp, name)), name
+
+    def test_a_fit_of_other_data_is_taken_over_with_shorter_length_scales_if_need_be(self, rng):
+        """The kernel is indefinite for points on a circle at length scales at which it is not for others."""
+        found = kernel("geodesic-gaussian", Sphere(20))
+        angle = torch.linspace(0, 2 * torch.pi, 61, dtype=torch.float64)[:60]
+        circle = torch.zeros(60, 21, dtype=torch.float64)
+        circle[:, 0], circle[:, 1] = angle.cos(), angle.sin()
+        data = Data(circle.unsqueeze(0), circle[:, :1].mT.clone(), generators(1))
+        longest = found.lengthscale_bounds[1].log().item()
+        previous = [Fit((longest, -25.0), 60)]
+        gp = fit(Description(found), data, previous, Effort.NONE).gp
+        assert gp.lengthscale.log().item() < longest
+        assert gp.moments(circle.unsqueeze(0))[0].isfinite().all()
 
     def test_who_has_no_previous_fit_starts_anew_whatever_the_effort(self, rng):
         x = Sphere(3).random(15, rng=rng)

@@ -201,25 +201,36 @@ _READERS: dict[str, Any] = {
 }
 
 
-# What nestbo 0.1 called things. The coordinates of embedded spaces and of starts have no successor: they begin anew.
-_WORTH, _NOISE, _SEED, _MOVED = "worth:", "inferred_noise", "embedding", "moved"
+# What nestbo 0.1 called things. The coordinates of embedded spaces, which had the name of their arm, and those of
+# starts have no successor: they begin anew.
+_WORTH, _SEED, _START = "worth:", "embedding", "start"
+_REASONS = ("explored", "moved")
+_RENAMED = {"inferred_noise": "noise", _SEED: "frame", **dict.fromkeys(_REASONS, "moved")}
 
 
 def _translated(found: dict[str, Any]) -> dict[str, Any]:
     """A memory of nestbo 0.1, whose fits were keys beside the others; a method's own keys stay its own."""
     fits = {name: _old_fit(value) for name, value in found.items() if _is_fit(value)}
     worth = {name.removeprefix(_WORTH): value for name, value in found.items() if name.startswith(_WORTH)}
-    known: dict[str, Any] = {name: found[name] for name in ("arm", "steep") if name in found}
     if "arm" not in found and not fits:
-        return {"own": found, "frame": found.get(_SEED)}
+        return _translated_of_user(found)
+    arm = found.get("arm")
+    known = {"arm", "steep", *fits, *(_WORTH + name for name in worth), *_RENAMED, _START, arm}
     return {
-        **known,
+        "arm": arm,
+        "steep": found.get("steep"),
         "fits": fits,
         "worth": worth,
-        "noise": found.get(_NOISE),
-        "frame": found.get(_SEED),
-        "moved": found.get(_MOVED),
+        **{name: found[old] for old, name in _RENAMED.items() if old in found},
+        "own": {name: value for name, value in found.items() if name not in known},
     }
+
+
+def _translated_of_user(found: dict[str, Any]) -> dict[str, Any]:
+    """The same of a method without arms and fits: its keys stay its own, but for the reason that nestbo put there."""
+    reasons = {name: found[name] for name in _REASONS if isinstance(found.get(name), str)}
+    own = {name: value for name, value in found.items() if name not in reasons}
+    return {"own": own, "frame": found.get(_SEED), "moved": next(iter(reasons.values()), None)}
 
 
 def _is_fit(value: Any) -> bool:

@@ -241,7 +241,8 @@ def random(mapping: NestedMapping, runs: Runs) -> Map:
 LIFTS: dict[str, Callable[[NestedMapping, Runs], Map]] = {"fitted": fitted, "incumbent": incumbent, "random": random}
 
 # What the name of an arm stands for at a place; in this order, whatever order they are named in.
-ARMS: dict[str, Callable[[Place], list[Arm]]] = {
+Maker = Callable[[Place], list[Arm]]
+ARMS: dict[str, Maker] = {
     "full": lambda place: [],  # once on every space, see arms_on
     **{lift: partial(Lifted.on, lift) for lift in LIFTS},
     "embedded": Embedded.on,
@@ -250,18 +251,24 @@ ARMS: dict[str, Callable[[Place], list[Arm]]] = {
 _LAST = ("embedded", "local")
 
 
-@cache
 def arms_on(
     space: Manifold, latent_dim: Any, names: tuple[str, ...], *, logarithmic: bool = False, priors: bool = True
 ) -> tuple[Arm, ...]:
     """The arms of these names on a space; the full model alone where nothing is nested in it."""
-    sizes = _sizes(space) if latent_dim == "auto" else [latent_dim]
     ordered = sorted(names, key=lambda name: _LAST.index(name) if name in _LAST else -1)
-    arms: list[Arm] = [Full()] if "full" in ordered else []
-    for size in sizes:
+    makers = tuple(ARMS[name] for name in ordered)  # as they are registered now
+    return _arms_on(space, latent_dim, "full" in ordered, makers, logarithmic, priors)
+
+
+@cache
+def _arms_on(
+    space: Manifold, latent_dim: Any, full: bool, makers: tuple[Maker, ...], logarithmic: bool, priors: bool
+) -> tuple[Arm, ...]:
+    arms: list[Arm] = [Full()] if full else []
+    for size in _sizes(space) if latent_dim == "auto" else [latent_dim]:
         nesting = Nesting(space, smaller(space, size), logarithmic)
-        for name in ordered:
-            arms += ARMS[name](Place(space, size, nesting, tuple(arms), priors))
+        for make in makers:
+            arms += make(Place(space, size, nesting, tuple(arms), priors))
     arms.sort(key=lambda arm: isinstance(arm, Local | Near))  # local searches follow the arms of all sizes
     return tuple(arms) or (Full(),)
 

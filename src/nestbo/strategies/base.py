@@ -29,6 +29,9 @@ class Suggestion:
     x: Tensor
     memory: Memory = Memory()
 
+    def __post_init__(self) -> None:
+        check_memory(self.memory)
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -81,6 +84,7 @@ class Strategy(Specified, ABC):
         runs, suggestions = Runs.of(space, history, rng, constraints), []
         for _ in range(n):
             x, memories = self.propose(space, runs)
+            check_memory(memories[0] if isinstance(memories, list | tuple) and memories else memories)
             if constraints is not None and not constraints.allows(x[0]):
                 x = constraints.nearest(x[0], rng, runs.x[0]).unsqueeze(0)
                 memories = [replace(memories[0], moved=_SATISFIED)]
@@ -89,6 +93,15 @@ class Strategy(Specified, ABC):
             suggestions.append(Suggestion(x[0], memories[0]))
             runs = runs.with_pending(x, memories)
         return suggestions
+
+
+def check_memory(found: Any) -> None:
+    """Refuse what a method of a user gives instead of a memory, a dict say."""
+    if not isinstance(found, Memory):
+        raise ArgumentError(
+            f"What a method wants to know again is a nestbo.Memory, got {shown(found)}. "
+            "Return Memory() for nothing, Memory(own={…}) for JSON values of your own."
+        )
 
 
 def check_choice(name: str, value: Any, known: Collection[str]) -> None:

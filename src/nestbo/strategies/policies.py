@@ -5,11 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
 
 import numpy as np
 import torch
 
 from nestbo.errors import ArgumentError, shown
+from nestbo.manifolds.base import check_size
 from nestbo.search.runs import Runs, successes
 from nestbo.specification import Specified
 from nestbo.strategies.arms import Arm, Embedded, Full
@@ -67,6 +70,9 @@ class Success(Policy):
 
     decay: float = 0.93
 
+    def __post_init__(self) -> None:
+        _check_share("decay", self.decay)
+
     def choose(self, arms: Sequence[Arm], record: Record, rng: torch.Generator) -> Arm:
         draw = np.random.default_rng(int(torch.randint(2**62, (), generator=rng, device=rng.device)))
         counts = [record.counts(arm, self.decay) for arm in arms]
@@ -107,6 +113,13 @@ class Balanced(Policy):
     seldom: int = 8
     often: int = 2
 
+    def __post_init__(self) -> None:
+        for name in ("decay", "luck", "hardly"):
+            _check_share(name, getattr(self, name))
+        check_size("window", self.window)
+        for name in ("seldom", "often"):
+            check_size(name, getattr(self, name), least=2)  # once in one turn leaves none to the others
+
     def choose(self, arms: Sequence[Arm], record: Record, rng: torch.Generator) -> Arm:
         embedded = any(isinstance(arm, Embedded) for arm in arms)
         learned = any(arm.kind.nesting is not None and not arm.scout for arm in arms)
@@ -126,6 +139,12 @@ class Balanced(Policy):
         still = not embedded and stalled(record.values, self.window, self.hardly)
         scout_is_next = rare != still
         return scouts[record.turn // period % len(scouts)] if scout_is_next else by_success.choose(others, record, rng)
+
+
+def _check_share(name: str, value: Any) -> None:
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not 0 <= value <= 1:
+        raise ArgumentError(f"{name} is a number between 0 and 1, got {shown(value)}.")
 
 
 def stalled(y: Sequence[float], window: int = Balanced.window, hardly: float = Balanced.hardly) -> bool:

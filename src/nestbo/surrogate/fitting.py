@@ -51,7 +51,8 @@ def fit(
     targets = Targets.of(model, data)
     varied = _varied(model, targets.known, guess)
     if effort is Effort.NONE and previous is not None:
-        basis, parameters = varied.known(previous, data.x.device)
+        basis, known = varied.known(previous, data.x.device)
+        parameters = made_definite(model.kernel, known, _seen(varied, basis, data.x), targets)  # data may be others
         return _conditioned(varied, data, targets, basis, parameters, tuple(previous), torch.zeros_like(data.y[:, 0]))
     warm = previous is not None and effort is Effort.FEW_STEPS
     starts = varied.starts(data.rngs, previous, warm)
