@@ -67,7 +67,7 @@ def main() -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     for name, (objective, space, strategy, budget, kinds) in STUDIES.items():
         with nb.Study(space, strategy, store=STORES / f"{name}.db") as study:
-            study.run(objective, budget - len(study.history.finished))
+            study.run(objective, budget=budget)
             for kind in kinds:
                 plots.draw(study, kind).savefig(PICTURES / f"{name}-{kind}.png", dpi=90)
     for example in (flow, nested_spheres, nested_matrices):

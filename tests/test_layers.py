@@ -21,7 +21,7 @@ LAYERS = (
     ("optimise", "history", "outputs"),
     ("nested", "kernels", "constraints", "evaluation"),
     ("surrogate", "problems"),
-    ("acquisition", "storage", "progress", "parallel"),
+    ("acquisition", "storage", "progress", "parallel", "stop"),
     ("search",),
     ("strategies", "files"),
     ("study",),

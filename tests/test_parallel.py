@@ -410,7 +410,8 @@ def test_control_c_keeps_everything_told_and_leaves_the_rest_to_the_next_run(mak
                 _thread.interrupt_main()
                 time.sleep(1)
 
-    study.run(bowl, 50, executor=make, workers=3, progress=Interrupting())
+    with pytest.raises(KeyboardInterrupt):
+        study.run(bowl, 50, executor=make, workers=3, progress=Interrupting())
     told = [trial for trial in study.history if trial.status == "told"]
     assert 5 <= len(told) <= 8
     quiet(study, bowl, 12 - len(told))
@@ -425,7 +426,8 @@ def test_an_objective_that_is_interrupted_ends_the_run(options):
         raise KeyboardInterrupt
 
     study = fresh()
-    quiet(study, f, 4, **options)
+    with pytest.raises(KeyboardInterrupt):
+        quiet(study, f, 4, **options)
     assert {t.status for t in study.history} == {"asked"}
     quiet(study, bowl, 3)
     all_told(study, 3)

@@ -175,7 +175,9 @@ def test_control_c_keeps_everything_told():
             raise KeyboardInterrupt
         return bowl(x)
 
-    quiet(study, interrupted, 10)
+    with pytest.raises(KeyboardInterrupt):
+        quiet(study, interrupted, 10)
+    assert study.stopped == "interrupted"
     assert [t.status for t in study.history] == ["told"] * 3 + ["asked"]
     quiet(study, bowl, 2)  # the next run begins with what was interrupted
     assert [t.status for t in study.history] == ["told"] * 5

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nestbo import botorch as botorch
-    from nestbo import kernels, nested, optimise
+    from nestbo import kernels, nested, optimise, stop
     from nestbo import optuna as optuna
     from nestbo import plots as plots
     from nestbo import report as report
     from nestbo.errors import (
         ArgumentError,
         ConstraintError,
+        FailureWarning,
         NestboError,
         ObjectiveError,
         OffManifoldError,
@@ -69,6 +70,7 @@ __all__ = [
     "DropoutBO",
     "Euclidean",
     "EuclideanBO",
+    "FailureWarning",
     "GaBO",
     "Grassmann",
     "HDGaBO",
@@ -105,6 +107,7 @@ __all__ = [
     "optimise",
     "problem",
     "space",
+    "stop",
     "strategy",
 ]
 

@@ -34,7 +34,11 @@ class TrialError(ArgumentError):
 
 
 class ObjectiveError(NestboError):
-    """The objective raised an error in another process, and ``on_error="raise"`` wants to see it."""
+    """The objective raised an error in another process, or has failed since the study began."""
+
+
+class FailureWarning(UserWarning):
+    """An evaluation has failed, the first one of a run."""
 
 
 class ConstraintError(ArgumentError):

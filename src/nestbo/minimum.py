@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -10,9 +11,8 @@ from torch import Tensor
 from nestbo.errors import ArgumentError
 from nestbo.history import History, Noise
 from nestbo.manifolds import Manifold
-from nestbo.manifolds.base import check_size
 from nestbo.strategies import Strategy
-from nestbo.study import Objective, Study
+from nestbo.study import Callback, Objective, Stop, Study
 
 
 @dataclass(frozen=True)
@@ -46,27 +46,45 @@ def minimize(
     noise: Noise = None,
     seed: int = 0,
     store: str | os.PathLike[str] | None = None,
+    stop: Stop | Sequence[Stop] | None = None,
+    callbacks: Sequence[Callback] = (),
     progress: bool = False,
     numpy: bool = False,
 ) -> Minimum:
-    """Minimise an expensive function over a space with ``budget`` evaluations in all, the initial ones included.
+    """Minimise an expensive function over a space.
 
-    ``constraints``, ``noise`` and what ``f`` may return are as in a ``Study``. Where values are noisy, the result is
-    the trial that the study recommends.
+    Args:
+        f: A function of one point, a tensor. It returns a number or an ``Observation``.
+        space: Where the points lie.
+        budget: The number of evaluations in all, the initial ones included.
+        strategy: The method; HDGaBO above ten dimensions, GaBO below.
+        constraints: A function of a point, in all components ≥ 0 where the point is allowed.
+        noise: The variance of the noise of values, or "infer" if they are noisy and it is not known.
+        seed: It determines all random choices.
+        store: A file that keeps the study. Called again with the same file, ``minimize`` goes on.
+        stop: When to end before the budget is used up, as in ``Study.run``.
+        callbacks: Functions of the study and a trial, called after every evaluation.
+        progress: Whether to show progress on stderr.
+        numpy: Whether ``f`` and ``constraints`` take an array instead of a tensor.
+
+    Returns:
+        The best point; where values are noisy, the one that the study recommends. After Ctrl-C, the best so far.
 
     >>> import nestbo as nb
     >>> result = nb.minimize(lambda x: float(x[0]), nb.Sphere(2), budget=15, seed=0)
     >>> result.value < -0.99  # the minimum is -1
     True
     """
-    budget = check_size("The budget", budget)
     study = Study(space, strategy, seed=seed, store=store, constraints=constraints, noise=noise)
-    study.run(f, max(0, budget - len(study.history.finished)), progress=progress, numpy=numpy)
+    try:
+        study.run(f, budget=budget, stop=stop, callbacks=callbacks, progress=progress, numpy=numpy)
+        reason = study.stopped
+    except KeyboardInterrupt:
+        reason = None
     best, history = study.recommend(), study.history
     if best is None or best.value is None:
         failures = ", ".join({t.told.failed or "infeasible" for t in history})
         wanted = "satisfied the constraints" if any(t.status == "told" for t in history) else "gave a number"
         raise ArgumentError(f"None of {len(history)} evaluations {wanted}: {failures}.")
-    complete = len(history.finished) >= budget
-    message = "The budget is used up." if complete else f"Interrupted after {len(history.finished)} evaluations."
-    return Minimum(best.x, best.value, history, message, complete)
+    words = reason or f"interrupted after {len(history.finished)} evaluations"
+    return Minimum(best.x, best.value, history, f"{words[0].upper()}{words[1:]}.", reason is not None)

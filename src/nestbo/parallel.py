@@ -146,14 +146,13 @@ class Driver:
         self.lost: deque[Trial] = deque()
         self.answered = False  # whether a worker ever has
 
-    def run(self, n: int, each: Callable[[Trial, Outcome], None]) -> None:
-        """``n`` evaluations; ``each`` hears of them in the order in which they end."""
+    def run(self, left: Callable[[], int], each: Callable[[Trial, Outcome], None]) -> None:
+        """Evaluations, as long as some are ``left``; ``each`` hears of them in the order in which they end."""
         try:
-            while n:
-                self._fill(n)
+            while (count := left()) or self.flying:
+                self._fill(count)
                 for future in self._wait(self.ended):
-                    if self._settle(future, each):
-                        n -= 1
+                    self._settle(future, each)
         except BaseException:
             self._stop()
             raise
@@ -198,7 +197,7 @@ class Driver:
         """Whether a trial that may kill its worker waits until it is alone, or is."""
         return bool(self.flying) and any(map(_dangerous, [*self.flying.values(), *self.lost]))
 
-    def _settle(self, future: Future, each: Callable[[Trial, Outcome], None]) -> bool:
+    def _settle(self, future: Future, each: Callable[[Trial, Outcome], None]) -> None:
         """Record what became of an evaluation, unless it was lost and gets another chance."""
         trial, error = self.flying[future], _error(future)
         if error is None:
@@ -207,14 +206,13 @@ class Driver:
             del self.flying[future]
             self.lost.append(self.desk.lose(trial, described(error)))
             if _losses(self.lost[-1]) < _LOSSES:
-                return False
+                return
             outcome, trial = self._given_up(error), self.lost.pop()
         else:
             raise _explained(error) from error
         done = self.desk.record(trial, outcome)
         self.flying.pop(future, None)
         each(done, outcome)
-        return True
 
     def _given_up(self, error: BaseException) -> Outcome:
         """The outcome of a trial that was lost too often; the end, if workers cannot even receive the objective."""

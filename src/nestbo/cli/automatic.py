@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import warnings
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +13,7 @@ from nestbo.cli import objective
 from nestbo.cli.app import Json, Store, app, opened, put, say
 from nestbo.cli.beginning import Allowed, Method, Noise, Seed, Space, Way, begun, under
 from nestbo.cli.records import brief, described, recommendation
-from nestbo.errors import ArgumentError, NestboError
+from nestbo.errors import ArgumentError, FailureWarning, NestboError
 from nestbo.manifolds import Manifold
 from nestbo.manifolds import space as manifold
 from nestbo.manifolds.base import is_whole
@@ -100,9 +103,19 @@ def _remembered(text: Any, store: str) -> str:
     return objective.released(text, store)
 
 
+@contextlib.contextmanager
+def _warnings_said(quiet: bool) -> Iterator[None]:
+    """Say the first failure in the words of the command; nothing to those who want it quiet."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if quiet else "always", FailureWarning)
+        warnings.showwarning = lambda message, *_: say(str(message))
+        yield
+
+
 def _evaluate(study: Study, f: Objective, budget: int, *, numpy: bool, quiet: bool, json: bool) -> None:
     """Use up the budget and print the best; raise if there is none, or if someone interrupted."""
-    study.run(f, max(0, budget - len(study.history.finished)), numpy=numpy, progress=not quiet)
+    with contextlib.suppress(KeyboardInterrupt), _warnings_said(quiet):
+        study.run(f, budget=budget, numpy=numpy, progress=not quiet)
     finished, best = study.history.finished, study.best
     reasons = [trial.told.failed for trial in finished if trial.status == "failed"]
     if reasons and not quiet:

@@ -25,9 +25,14 @@ def repeated(space: Manifold, x: Tensor, runs: Runs) -> Tensor:
     """
     if runs.noisy:
         return torch.zeros(len(x), dtype=torch.bool, device=x.device)
-    known, x = torch.cat([runs.record.x, runs.pending], 1), x.unsqueeze(1)
-    near = space.dist(x, known) < _COINCIDING * space.typical_distance
-    return (near | (x == known).flatten(2).all(-1)).any(-1)
+    known = torch.cat([runs.record.x, runs.pending], 1)
+    return coinciding(space, x.unsqueeze(1), known).any(-1)
+
+
+def coinciding(space: Manifold, x: Tensor, y: Tensor) -> Tensor:
+    """Which points x and y (…, *point) are one, (…)."""
+    near = space.dist(x, y) < _COINCIDING * space.typical_distance
+    return near | (x == y).flatten(-len(space.point_shape)).all(-1)
 
 
 def unrepeated(

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from nestbo import calls
 
 NOBODY = "nobody"  # the owner of a trial that a call left behind
+QUEUE = "queue"  # the owner of a trial that is to be asked first; to an earlier nestbo, it was left behind
 
 
 class Owner(NamedTuple):
@@ -47,7 +48,7 @@ def alive(text: str | None, present: Callable[[str], bool]) -> bool:
     of a file of schema 1          the same as the first: boot and namespace are not known
     ============================== ==========================================================================
     """
-    if text is None or text == NOBODY:
+    if text is None or text in (NOBODY, QUEUE):
         return False
     parts = text.split("/")
     if len(parts) == 1:

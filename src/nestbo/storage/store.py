@@ -21,7 +21,7 @@ from nestbo.errors import StoreError, TrialError
 from nestbo.history import Told, Trial
 from nestbo.storage.file import File, undo
 from nestbo.storage.opening import explained
-from nestbo.storage.owners import NOBODY, alive, owner
+from nestbo.storage.owners import NOBODY, QUEUE, alive, owner
 from nestbo.storage.rows import COLUMNS, UNREADABLE, Row, checked, checksum, pack, trial_of, version, write_told
 from nestbo.storage.schema import make, put_row, put_setting
 
@@ -136,8 +136,27 @@ class Store:
             orphan = next((row for row in rows if not self._alive(row.owner)), None)
             if orphan is None:
                 return None
-            self._write(connection, [orphan._replace(owner=owner(call))])
+            self._write(connection, [orphan._replace(owner=owner(call), asked_at=orphan.asked_at or time.time())])
         return orphan.number
+
+    def enqueue(self, x: Tensor, told: Told) -> int:
+        """Record a point to be asked before others; its index."""
+        with explained(self.path, "write to"), self.file.lock, self.file.connection as connection:
+            self.file.begin()
+            number = self._following(connection)
+            self._write(connection, [Row(number, "asked", pack(x), write_told(told), owner=QUEUE)])
+        return number
+
+    def take_queued(self, count: int) -> list[int]:
+        """The first points of the queue, from now on asked by hand."""
+        with explained(self.path, "write to"), self.file.lock, self.file.connection as connection:
+            undo(connection)
+            if not self._rows(connection, "WHERE status = 'asked' AND owner = ?", QUEUE):
+                return []  # as a rule: nothing needs to be written
+            self.file.begin()
+            rows = self._rows(connection, "WHERE status = 'asked' AND owner = ?", QUEUE)[:count]
+            self._write(connection, [row._replace(owner=None, asked_at=time.time()) for row in rows])
+        return [row.number for row in rows]
 
     def note(self, trial: Trial) -> None:
         """Record what is known of a trial that waits for a value."""

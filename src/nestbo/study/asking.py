@@ -6,19 +6,22 @@ import contextlib
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar, overload
+from typing import Any, TypeVar, overload
 
 import torch
 from torch import Tensor
 
 from nestbo import calls
-from nestbo.errors import NestboError
-from nestbo.history import History, Trial
+from nestbo.errors import ConstraintError, NestboError
+from nestbo.history import History, Told, Trial
 from nestbo.manifolds import Manifold
 from nestbo.manifolds.base import check_size
 from nestbo.storage import version
+from nestbo.strategies import Runs, Suggestion
 from nestbo.study.known import Known
 from nestbo.study.record import Record
+from nestbo.study.settings import checked_note
+from nestbo.study.shelf import candidates, chosen
 from nestbo.text import printable
 
 T = TypeVar("T")
@@ -30,14 +33,49 @@ class Asking(Record):
     """The part of a study that suggests points."""
 
     @overload
-    def ask(self) -> Trial: ...
+    def ask(self, *, among: Any = None) -> Trial: ...
     @overload
-    def ask(self, n: int) -> list[Trial]: ...
-    def ask(self, n: int | None = None) -> Trial | list[Trial]:
-        """A new trial to evaluate, or a list of ``n`` different ones."""
+    def ask(self, n: int, *, among: Any = None) -> list[Trial]: ...
+    def ask(self, n: int | None = None, *, among: Any = None) -> Trial | list[Trial]:
+        """A new trial to evaluate, or a list of different ones. Points that were enqueued come first.
+
+        Args:
+            n: How many trials; without it, one.
+            among: Candidates, a tensor (k, *point) or a list of points. The trial is the one of them that promises
+                most by the strategy's acquisition function. No candidate is chosen twice, unless values are noisy.
+
+        Returns:
+            One trial, or a list of ``n``.
+        """
         count = 1 if n is None else check_size("The number of trials to ask for", n)
-        trials = self._within_a_call(partial(self._ask, count, running=False))
+        trials = self._within_a_call(partial(self._asked_by_hand, count, among))
         return trials[0] if n is None else trials
+
+    def enqueue(self, x: Any, *, note: str | None = None) -> Trial:
+        """A point of your own, to be evaluated before the strategy's: ``ask`` and ``run`` take such points first.
+
+        Args:
+            x: One point of the space. It satisfies the constraints known in advance, if there are any.
+            note: A text of your own, kept with the trial.
+
+        Returns:
+            The trial. It is pending, and is told like another one.
+        """
+        self._check_open()
+        self._check_known("--constraints")
+        x, told = self._point("enqueue", x), Told(note=checked_note(note))
+        if self.constraints is not None and not self.constraints.allows(x):
+            raise ConstraintError("enqueue takes a point that satisfies the constraints. add takes any, with a value.")
+        return Trial(self._store.enqueue(x, told), x, told=told)
+
+    def _asked_by_hand(self, n: int, among: Any, call: str) -> list[Trial]:
+        """Points of the queue, then new ones."""
+        self._check_open()
+        if among is not None:
+            self._check_known("--constraints")
+            return self._ask(n, call, running=False, among=candidates(self.space, among, self.constraints))
+        queued = [self._find(index) for index in self._store.take_queued(n)]
+        return queued + (self._ask(n - len(queued), call, running=False) if n > len(queued) else [])
 
     def _within_a_call(self, work: Callable[[str], T]) -> T:
         """Do some work under the name of this call: the trials that it still holds when it breaks off are free again.
@@ -55,7 +93,7 @@ class Asking(Record):
         finally:
             calls.end(call)
 
-    def _ask(self, n: int, call: str, running: bool) -> list[Trial]:
+    def _ask(self, n: int, call: str, running: bool, among: Tensor | None = None) -> list[Trial]:
         """New trials, recorded: from all that is known, and not where another process asked meanwhile."""
         self._check_open()
         self._check_known("--constraints")
@@ -66,10 +104,16 @@ class Asking(Record):
         while seen is not None:
             left -= 1
             history = History(seen.trials, self.noise, self.direction).to_minimise
-            found = self.strategy.suggest(self.space, history, len(indices), rng, constraints=self.constraints)
+            found = self._suggested(history, n, rng, among)
             trials = [Trial(k, s.x, memory=s.memory) for k, s in zip(indices, found, strict=True)]
             seen = self._record_asked(trials, seen, call, running=running, insist=left == 0)
         return trials
+
+    def _suggested(self, history: History, n: int, rng: torch.Generator, among: Tensor | None) -> list[Suggestion]:
+        """Points of the space, or of a list."""
+        if among is None:
+            return self.strategy.suggest(self.space, history, n, rng, constraints=self.constraints)
+        return chosen(self.strategy, self.space, Runs.of(self.space, history, rng, self.constraints), n, among)
 
     def _record_asked(
         self, trials: list[Trial], seen: Known, call: str, *, running: bool, insist: bool

@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from nestbo.errors import ArgumentError
-from nestbo.history import Trial
+from nestbo.history import History, Trial
+from nestbo.search.feasibility import log_probability
 from nestbo.strategies import GaBO, Runs, Standing, Strategy
 from nestbo.study.record import Record
-from nestbo.surrogate import Model
+from nestbo.study.shelf import Modelling, rules_of
+from nestbo.surrogate import Model, Surrogate
+
+_DEVIATES = torch.linspace(-8, 8, 401, dtype=torch.float64)  # beyond 8 deviations, the normal density is below 1e-14
 
 
 class Judging(Record):
@@ -27,6 +32,29 @@ class Judging(Record):
         mean = model.predict(torch.stack([trial.x for trial in told]))
         found = told[int(mean.argmin())]
         return replace(found, x=found.x.clone())
+
+    def expected_gain(self) -> float | None:
+        """What the next evaluation is expected to gain over the best value, in the units of the objective.
+
+        It is the expected improvement at the point that the strategy would suggest now, by its leading model, times the
+        probability that the observed constraints hold there.
+
+        Returns:
+            The expected gain, or None as long as the strategy has no model and no value is feasible.
+        """
+        history, runs = self._read().to_minimise, self._runs()
+        best = history.best
+        if best is None or not isinstance(self.strategy, Modelling) or not runs.begun(self.strategy.initial):
+            return None
+        models = self.strategy.models(self.space, runs)
+        rules = rules_of(models)
+        if len(models) == len(rules):
+            return None
+        rng = self._rng(len(history))
+        (next_one,) = self.strategy.suggest(self.space, history, 1, rng, constraints=self.constraints)
+        x, model = next_one.x[None, None], next(iter(models.values()))
+        gain = _improvement(model, x, _least(model, history))
+        return gain * float(log_probability(rules, x).exp()) if rules else gain
 
     def models(self) -> dict[str, Model]:
         """The surrogates that the strategy would use now, by name; empty before there are data for one."""
@@ -52,3 +80,20 @@ class Judging(Record):
                 f"{self.strategy} has no model of these {len(self.history)} trials. Tell some values first."
             )
         return next(iter(models.values()))
+
+
+def _least(model: Surrogate, history: History) -> float:
+    """The best value of a history to be minimised; where values are noisy, the best that a model expects."""
+    told = [trial for trial in history.finished if trial.status == "told" and trial.feasible]
+    if not history.noisy:
+        return min(trial.told.values[0] for trial in told)
+    return float(model.predict(torch.stack([trial.x for trial in told]).unsqueeze(0)).min())
+
+
+def _improvement(model: Surrogate, x: Tensor, least: float) -> float:
+    """The expectation of max(least − f(x), 0) at one point x (1, 1, *point), where f is a model's."""
+    density = torch.exp(-_DEVIATES.square() / 2)
+    with torch.no_grad():
+        mean, variance = model.gp.moments(model.see(model.mapping.project(x)))
+        values = model.outputs.inverse(mean + _DEVIATES * variance.sqrt())
+    return float(((least - values).clamp(min=0) * density).sum() / density.sum())

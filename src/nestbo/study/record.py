@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.random import SeedSequence
+from torch import Tensor
 
 from nestbo.constraints import Constraints
 from nestbo.errors import ArgumentError, ConstraintError, OffManifoldError, StoreError, TrialError, shown
@@ -233,6 +234,15 @@ class Record:
                 "This study has constraints, which its file does not keep. Give them: Study.load(path, constraints=…), "
                 f"or {option} on the command line."
             )
+
+    def _point(self, taker: str, x: Any) -> Tensor:
+        """One point of the space, as a user gave it."""
+        found = self.space.check(x).double()
+        if found.shape != self.space.point_shape:
+            raise ArgumentError(
+                f"{taker} takes one point, of shape {self.space.point_shape}, got {tuple(found.shape)}."
+            )
+        return found
 
     def _rng(self, index: int) -> torch.Generator:
         """Random numbers that depend on the seed and a trial's index alone; trials asked together share the first's."""

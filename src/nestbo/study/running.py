@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Literal, Self
 
-from nestbo.errors import ArgumentError, TrialError, shown
+from nestbo.errors import ArgumentError, NestboError, TrialError, shown
 from nestbo.evaluation import Evaluation, Outcome
 from nestbo.history import History, Trial
-from nestbo.manifolds.base import check_size
 from nestbo.parallel import Desk, Driver, Executor, Pool
 from nestbo.progress import Reporter, reporter
 from nestbo.study.asking import Asking
+from nestbo.study.course import Callback, Course, Goal, Stop
+from nestbo.study.judging import Judging
 from nestbo.study.record import Objective
 from nestbo.study.telling import Telling
 
 
-class Running(Asking, Telling):
+class Running(Asking, Telling, Judging):
     """The part of a study that evaluates an objective."""
 
     def run(
         self,
         f: Objective,
-        n: int,
+        n: int | None = None,
         *,
+        budget: int | None = None,
+        stop: Stop | Sequence[Stop] | None = None,
+        callbacks: Sequence[Callback] = (),
         numpy: bool = False,
         on_error: Literal["record", "raise"] = "record",
         progress: bool | Reporter = True,
@@ -33,22 +38,42 @@ class Running(Asking, Telling):
         workers: int | None = None,
         timeout: float | None = None,
     ) -> Self:
-        """``n`` further evaluations of ``f``: nothing but ask and tell.
+        """Evaluate ``f`` at one suggestion after the other: nothing but ask and tell.
 
-        A trial left behind by a run that was killed or interrupted is evaluated first. ``f`` gets one point, as a
-        tensor or, with ``numpy``, as an array, and returns a number or an ``Observation``; what it raises is recorded
-        as a failure unless ``on_error="raise"``. Ctrl-C ends the run and keeps everything told; the interrupted trials
-        stay pending, and the next run evaluates them first.
+        A trial left behind by a run that was killed or interrupted, and a point of the queue, is evaluated first. What
+        ended the run is ``stopped``.
 
-        ``executor`` evaluates on up to ``workers`` at a time, each getting a new point as soon as it is free: one of
-        ``concurrent.futures`` or a class of it, which is then made anew when a worker's death breaks it. A trial whose
-        worker died is handed out again. An evaluation that takes more than ``timeout`` seconds is ended and has failed;
-        with a timeout, each runs in a forked process of its own.
+        Args:
+            f: A function of one point, a tensor. It returns a number or an ``Observation``.
+            n: The number of further evaluations. Give ``n`` or ``budget``, not both.
+            budget: The number of evaluations of the study in all, those of earlier runs included: a script that is run
+                again goes on to ``budget`` and stops there.
+            stop: A rule of ``nestbo.stop``, a function of the study and the trial that has just ended which returns
+                True or a reason, or several of these. They are asked after every evaluation, the rules also before the
+                first one.
+            callbacks: Functions of the study and a trial, called after every evaluation.
+            numpy: Whether ``f`` takes an array instead of a tensor.
+            on_error: Whether what ``f`` raises is recorded as a failure, with a warning for the first one, or raised.
+            progress: Whether to show progress on stderr, or a reporter of your own.
+            executor: One of ``concurrent.futures``, or a class of it, which is made anew when a worker's death breaks
+                it. A trial whose worker died is handed out again.
+            workers: How many evaluations are made at a time by ``executor``. Each worker gets a new point as soon as it
+                is free.
+            timeout: Seconds after which an evaluation is ended and has failed. Each evaluation then runs in a forked
+                process of its own.
+
+        Returns:
+            The study itself.
+
+        Raises:
+            KeyboardInterrupt: After Ctrl-C. Everything told is kept; the interrupted trials stay pending, and the next
+                run evaluates them first.
+            ObjectiveError: If a study begins with six evaluations that all fail.
         """
         self._check_open()
-        n = check_size("The number of evaluations", n, least=0)
         if on_error not in ("record", "raise"):
             raise ArgumentError(f'on_error is "record" or "raise", got {shown(on_error)}.')
+        course = Course(self, Goal(n, budget), stop, callbacks)
         evaluation, report, best = Evaluation(f, numpy, timeout), reporter(progress), self.best
 
         def each(done: Trial, outcome: Outcome) -> None:
@@ -57,14 +82,29 @@ class Running(Asking, Telling):
             report.advanced(done, best)
             if on_error == "raise" and outcome.error is not None:
                 raise outcome.error
+            course.ended(done, outcome)
 
-        with report.watching(n):
+        with report.watching(course.left()):
             try:
-                pool = Pool(executor, workers)
-                self._within_a_call(lambda call: Driver(self._desk(call, report), evaluation, pool).run(n, each))
+                pool, left = Pool(executor, workers), course.left
+                self._within_a_call(lambda call: Driver(self._desk(call, report), evaluation, pool).run(left, each))
             except KeyboardInterrupt:
                 report.interrupted()
+                with contextlib.suppress(NestboError):
+                    self._set_stopped("interrupted")
+                raise
+        self._set_stopped(course.reason or course.goal.words)
         return self
+
+    @property
+    def stopped(self) -> str | None:
+        """What ended the last run of this study, in words; None if there was none, or it was killed."""
+        found = self.settings.get("stopped")
+        return found if isinstance(found, str) else None
+
+    def _set_stopped(self, reason: str) -> None:
+        if self.stopped != reason:
+            self.remember(stopped=reason)
 
     def _desk(self, call: str, report: Reporter) -> Desk:
         return Desk(partial(self._next, call), self._record, self._lose, report.waiting)

@@ -69,3 +69,10 @@ def check_same(wanted: dict[str, Any], stored: dict[str, Any], path: Any) -> Non
             raise ArgumentError(
                 f"{path} holds a study with {name} {shown(found)}, got {shown(value)}. Study.load(path) continues it."
             )
+
+
+def checked_note(note: Any) -> str | None:
+    """A user's note, if it is a text."""
+    if note is not None and not isinstance(note, str):
+        raise ArgumentError(f"note is a text, got {shown(note)}.")
+    return note

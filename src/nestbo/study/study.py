@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from nestbo.study.judging import Judging
 from nestbo.study.running import Running
 
 
-class Study(Running, Judging):
+class Study(Running):
     """An optimisation in progress. Its only state is its history, kept in ``store`` (a path) or in memory.
 
     A suggestion is a function of space, strategy, history and seed: a study that was killed and loaded again goes on as

@@ -56,9 +56,7 @@ class Telling(Record):
             value, constraints, noise = value.value, value.constraints, value.noise
         self._check_open()
         self._check_known("--allowed")
-        x = self.space.check(x).double()
-        if x.shape != self.space.point_shape:
-            raise ArgumentError(f"add takes one point, of shape {self.space.point_shape}, got {tuple(x.shape)}.")
+        x = self._point("add", x)
         y = number(value)
         if y is None or not math.isfinite(y):
             raise ArgumentError(f"add takes a finite number as the value, got {shown(value)}.")
