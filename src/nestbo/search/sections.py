@@ -112,14 +112,20 @@ def search(section: Section, rules: list[Surrogate], acquisition: str, optimiser
 
     ``rules`` are models of observed constraints on the space; those known in advance are limits of the domain.
     """
-    told, domain, ball = section.told, section.domain, section.ball
+    told, basins = section.told, section.basins
     count = 0 if section.pending is None else section.pending.shape[1]
     seed = told.y.shape[1] + count  # one for all runs of a batch, so that a run alone sees the same samples
-    ranking, among, basins = told.ranking, told.feasible, section.basins
+    among = told.feasible
     if basins is not None:
         among = basins.free if among is None else basins.free & among
-        ranking = torch.where(basins.free, ranking, torch.inf)
     gain = improvement(acquisition, section.model.gp, section.pending, seed, noisy=told.noisy, feasible=among)
+    return climb(section, gain, rules, optimiser)
+
+
+def climb(section: Section, gain: Map, rules: list[Surrogate], optimiser: Optimiser) -> Tensor:
+    """The same for any logarithm of a gain, a function of flat points (…, runs, 1, size) as the model sees them."""
+    told, domain, ball, basins = section.told, section.domain, section.ball, section.basins
+    ranking = told.ranking if basins is None else torch.where(basins.free, told.ranking, torch.inf)
     chance = log_chance(rules, domain, section.reach)
     worth = constrained(lambda z: gain(section.see(z)), chance, told.feasible)
     within = limits(told.allowed, domain, section.reach)

@@ -1,0 +1,43 @@
+"""Several objectives at once: which outcomes nothing dominates, in which order the others follow, and what they cover.
+
+Everywhere here the least of every objective is the best.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from nestbo.interrupts import load
+
+_LATE = ("botorch.utils.multi_objective.box_decompositions.dominated", "botorch.utils.multi_objective.pareto")
+
+
+def non_dominated(y: Tensor) -> Tensor:
+    """Which outcomes y (…, n, m) no other one dominates, (…, n); equal ones count all."""
+    load(*_LATE)
+    from botorch.utils.multi_objective.pareto import is_non_dominated
+
+    found: Tensor = is_non_dominated(y, maximize=False, deduplicate=False)
+    return found
+
+
+def ranks(y: Tensor) -> Tensor:
+    """To which front each outcome y (n, m) belongs, (n,): 0 for the first, 1 for the first of the others, and so on."""
+    found, left, rank = y.new_zeros(len(y)), torch.arange(len(y), device=y.device), 0
+    while len(left):
+        first = non_dominated(y[left])
+        found[left[first]] = rank
+        left, rank = left[~first], rank + 1
+    return found
+
+
+def hypervolume(y: Tensor, reference: Tensor) -> float:
+    """The volume of what outcomes y (n, m) dominate and that dominates the reference (m,)."""
+    load(*_LATE)
+    from botorch.utils.multi_objective.box_decompositions.dominated import DominatedPartitioning
+
+    inside = y[(y < reference).all(-1)]
+    if not len(inside):
+        return 0.0
+    return float(DominatedPartitioning(ref_point=-reference, Y=-inside).compute_hypervolume())
