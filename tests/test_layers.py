@@ -15,7 +15,7 @@ SOURCE = Path(nestbo.__file__).parent
 # place here.
 LAYERS = (
     ("errors", "calls", "interrupts", "text"),
-    ("specification", "linalg", "apart"),
+    ("specification", "linalg", "apart", "fronts"),
     ("manifolds",),
     ("memory",),
     ("optimise", "history", "outputs"),
@@ -39,10 +39,10 @@ GEOMETRY = {"errors", "specification", "linalg", "manifolds"}
 # What the order alone would still allow.
 ONLY = {
     "kernels": GEOMETRY,
-    "history": GEOMETRY | {"memory"},
+    "history": GEOMETRY | {"memory", "fronts"},
     "storage": GEOMETRY | {"history", "memory", "calls", "interrupts"},
     "problems": GEOMETRY | {"nested", "optimise"},
-    "plots": GEOMETRY | {"history", "memory", "storage"},
+    "plots": GEOMETRY | {"history", "memory", "storage", "fronts"},
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -21,9 +21,9 @@ _LONGEST = 2e6  # seconds that a system waits for a pipe: 23 days
 
 @dataclass(frozen=True)
 class Outcome:
-    """A value, or why there is none; of an error, its text leaves the process."""
+    """A value, or several, or why there is none; of an error, its text leaves the process."""
 
-    value: float | Observation | None = None
+    value: float | tuple[float, ...] | Observation | None = None
     failed: str | None = None
     error: BaseException | None = None
 
@@ -63,7 +63,7 @@ class Evaluation:
         process = os.getpid()
         try:
             value = self.f(x.copy() if self.numpy else torch.from_numpy(x.copy()))
-            found = number(value.value if isinstance(value, Observation) else value)
+            found = values(value.value if isinstance(value, Observation) else value)
             if found is None:
                 outcome = Outcome(None, f"the objective returned {shown(value)}, not a number")
             else:
@@ -95,13 +95,26 @@ def number(value: Any) -> float | None:
         return None
 
 
-def observed(found: float, value: Any) -> float | Observation:
-    """What was returned with a value, in plain numbers that can leave the process."""
+def values(value: Any) -> tuple[float, ...] | None:
+    """Floats from a number, or from a tuple, list, array or tensor of at least two; None from anything else."""
+    single = number(value)
+    if single is not None:
+        return (single,)
+    several = value.tolist() if hasattr(value, "tolist") else value
+    if not isinstance(several, list | tuple) or len(several) < 2:
+        return None
+    found = tuple(number(each) for each in several)
+    return None if None in found else cast(tuple[float, ...], found)
+
+
+def observed(found: tuple[float, ...], value: Any) -> float | tuple[float, ...] | Observation:
+    """What was returned with a value, or with several, in plain numbers that can leave the process."""
+    plain = found[0] if len(found) == 1 else found
     if not isinstance(value, Observation):
-        return found
+        return plain
     constraints, noise = value.constraints, number(value.noise)
     return Observation(
-        found, None if constraints is None else numbers(constraints), value.noise if noise is None else noise
+        plain, None if constraints is None else numbers(constraints), value.noise if noise is None else noise
     )
 
 

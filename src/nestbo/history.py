@@ -11,16 +11,19 @@ from typing import Any, Literal, overload
 import torch
 from torch import Tensor
 
+from nestbo.errors import ArgumentError
+from nestbo.fronts import non_dominated
 from nestbo.memory import Memory
 
 Status = Literal["asked", "told", "failed"]
 Direction = Literal["minimize", "maximize"]
-Noise = float | Literal["infer"] | None
+Directions = Direction | tuple[Direction, ...]  # of one objective, or of each of several
+Noise = float | tuple[float, ...] | Literal["infer"] | None
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What an evaluation gave, where that is more than a number.
+    """What an evaluation gave, where that is more than a number, or more than a number for each objective.
 
     ``constraints`` are one or several numbers, each ≥ 0 where its constraint is satisfied; ``noise`` is the variance of
     the noise in the value.
@@ -70,9 +73,9 @@ class Trial:
     told: Told = Told()
     memory: Memory = Memory()
 
-    def with_value(self, value: float, **facts: Any) -> Trial:
-        """The same trial, told; ``facts`` are more fields of ``Told``."""
-        return replace(self, status="told", told=replace(self.told, values=(value,), **facts))
+    def with_value(self, *values: float, **facts: Any) -> Trial:
+        """The same trial, told, with a value for each objective; ``facts`` are more fields of ``Told``."""
+        return replace(self, status="told", told=replace(self.told, values=values, **facts))
 
     def with_failure(self, why: str = "") -> Trial:
         """The same trial, failed."""
@@ -82,6 +85,11 @@ class Trial:
     def value(self) -> float | None:
         """The value, where there is one and only one."""
         return self.told.values[0] if len(self.told.values) == 1 else None
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The value of each objective; none where nothing was told."""
+        return self.told.values
 
     @property
     def constraints(self) -> tuple[float, ...] | None:
@@ -119,12 +127,12 @@ class History(Sequence[Trial]):
     """The trials of a study in the order of their indices.
 
     ``noise`` is the variance of the noise of values, "infer" if they are noisy and it is not known, None if they are
-    taken as exact.
+    taken as exact. Where there are several objectives, ``direction`` is that of each, and ``noise`` may be, too.
     """
 
     trials: tuple[Trial, ...] = ()
     noise: Noise = None
-    direction: Direction = "minimize"
+    direction: Directions = "minimize"
 
     @overload
     def __getitem__(self, index: int) -> Trial: ...
@@ -145,10 +153,26 @@ class History(Sequence[Trial]):
     @property
     def to_minimise(self) -> History:
         """The same with values whose best is the least, as strategies see it."""
-        if self.direction == "minimize":
+        if "maximize" not in self.directions:
             return self
-        flipped = tuple(replace(t, told=replace(t.told, values=tuple(-y for y in t.told.values))) for t in self)
-        return History(flipped, self.noise)
+        flipped = tuple(replace(t, told=replace(t.told, values=self._signed(t))) for t in self)
+        down: Direction = "minimize"
+        return History(flipped, self.noise, (down,) * len(self.directions) if self.several else down)
+
+    @property
+    def several(self) -> bool:
+        """Whether there are several objectives."""
+        return isinstance(self.direction, tuple)
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """The direction of each objective."""
+        return self.direction if isinstance(self.direction, tuple) else (self.direction,)
+
+    def _signed(self, trial: Trial) -> tuple[float, ...]:
+        """The values of a trial with signs by which the least is the best."""
+        pairs = zip(trial.values, self.directions, strict=False)
+        return tuple(y if direction == "minimize" else -y for y, direction in pairs)
 
     def add(self, *trials: Trial) -> History:
         """A longer history."""
@@ -167,9 +191,35 @@ class History(Sequence[Trial]):
     @property
     def best(self) -> Trial | None:
         """The told trial with the best value, of those that violate no constraint."""
-        told = [trial for trial in self if trial.status == "told" and trial.feasible]
+        self.check_one("best trial")
+        told = self._feasible
         choose = min if self.direction == "minimize" else max
         return choose(told, key=lambda trial: _number(trial.value)) if told else None
+
+    @property
+    def front(self) -> History:
+        """The told trials that no other one dominates, of those that violate no constraint.
+
+        A trial dominates another one if it is nowhere worse and somewhere better. With one objective, the front is the
+        best trial, and all that are as good.
+        """
+        told = self._feasible
+        if not told:
+            return self._with(())
+        outcomes = torch.tensor([self._signed(trial) for trial in told], dtype=torch.float64)
+        kept = zip(told, non_dominated(outcomes).tolist(), strict=True)
+        return self._with(tuple(trial for trial, first in kept if first))
+
+    @property
+    def _feasible(self) -> list[Trial]:
+        return [trial for trial in self if trial.status == "told" and trial.feasible]
+
+    def check_one(self, wanted: str) -> None:
+        """Refuse what several objectives do not have."""
+        if self.several:
+            raise ArgumentError(
+                f"Several objectives have no {wanted}. front are the trials that nothing dominates; choose one of them."
+            )
 
     @property
     def noisy(self) -> bool:
@@ -184,11 +234,31 @@ class History(Sequence[Trial]):
     @property
     def values(self) -> Tensor:
         """Values (n,) of finished trials; a failed one counts as the worst told, and so keeps its place."""
+        self.check_one("single value")
         told = [_number(trial.value) for trial in self if trial.status == "told"]
         worst = (max if self.direction == "minimize" else min)(told, default=0.0)
         return torch.tensor(
             [_number(trial.value) if trial.status == "told" else worst for trial in self], dtype=torch.float64
         )
+
+    @property
+    def outcomes(self) -> Tensor:
+        """Values (n, m) of the m objectives of finished trials; a failed one counts as the worst told of each."""
+        worst = self.worst
+        return torch.tensor([t.values if t.status == "told" else worst for t in self], dtype=torch.float64)
+
+    @property
+    def worst(self) -> tuple[float, ...]:
+        """The worst told value of each objective; zeros before there is one."""
+        columns = zip(*(trial.values for trial in self if trial.status == "told"), strict=True)
+        pairs = zip(columns, self.directions, strict=False)
+        found = tuple(max(column) if way == "minimize" else min(column) for column, way in pairs)
+        return found or (0.0,) * len(self.directions)
+
+    @property
+    def signs(self) -> Tensor:
+        """For each objective, (m,), what its values are multiplied with so that the least is the best."""
+        return torch.tensor([1.0 if way == "minimize" else -1.0 for way in self.directions], dtype=torch.float64)
 
     @property
     def constraints(self) -> Tensor | None:

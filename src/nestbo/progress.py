@@ -53,7 +53,7 @@ class Lines(Reporter):
         self.shown = now
         left = (now - self.started) / self.count * (self.total - self.count)
         value = "none yet" if best is None else f"{best.value:.6g}"
-        self.say(f"{self.count}/{self.total} evaluations, best {value}, {left:.0f} s left")
+        self.say(f"{self.count}/{self.total} evaluations, {_last(done) or f'best {value}'}, {left:.0f} s left")
 
     def interrupted(self) -> None:
         self.say("interrupted; everything told is kept")
@@ -64,6 +64,11 @@ class Lines(Reporter):
     def say(self, text: str) -> None:
         """One line."""
         print(printable(text), file=self.stream, flush=True)
+
+
+def _last(done: Trial) -> str:
+    """The last values, where there are several objectives and so no best one; else nothing."""
+    return f"last {', '.join(f'{value:.6g}' for value in done.values)}" if len(done.values) > 1 else ""
 
 
 class Bar(Reporter):
@@ -82,7 +87,7 @@ class Bar(Reporter):
 
     def advanced(self, done: Trial, best: Trial | None) -> None:
         text = "no value yet" if best is None else f"best {best.value:.6g} (trial {best.index})"
-        self.bar.update(self.task, advance=1, description=text)
+        self.bar.update(self.task, advance=1, description=_last(done) or text)
 
     def interrupted(self) -> None:
         self.bar.console.print("interrupted; everything told is kept")

@@ -49,7 +49,7 @@ class Projected:
         return self.study.strategy
 
     @property
-    def direction(self) -> str:
+    def direction(self) -> str | tuple[str, ...]:
         return self.study.direction
 
     @property

@@ -12,12 +12,13 @@ import torch
 from torch import Tensor
 
 from nestbo.constraints import Constraints
+from nestbo.fronts import ranks
 from nestbo.history import History
 from nestbo.manifolds import Manifold
 from nestbo.memory import Fit, Memory
 from nestbo.surrogate import Data, Effort
 
-_PER_EVALUATION = ("noise", "constraints", "feasible", "violation", "failed", "posterior")
+_PER_EVALUATION = ("noise", "constraints", "feasible", "violation", "failed", "posterior", "outcomes")
 _FRESH_FIT = 10  # every so many evaluations a fit starts anew, and every so many times three later on
 _LATER = 100  # evaluations
 _FIRST = 10  # values that say what is usual
@@ -45,6 +46,8 @@ class Runs:
     violation    by how much evaluations violate constraints known in advance, (runs, n); None if none does
     failed       which evaluations failed, (runs, n); None if none did
     posterior    means of a model at the evaluated points, (runs, n), which rank them where values are noisy
+    outcomes     values (runs, n, m) where there are m objectives, whose ranks y then are; None for a single one
+    variances    those of the noise of each of several objectives, if known
     whole        the same runs with all their evaluations, where these are only some; None where they are all
     ============ =====================================================================================================
     """
@@ -64,6 +67,8 @@ class Runs:
     violation: Tensor | None = None
     failed: Tensor | None = None
     posterior: Tensor | None = None
+    outcomes: Tensor | None = None
+    variances: tuple[float, ...] | None = None
     whole: Runs | None = None
 
     @classmethod
@@ -73,9 +78,10 @@ class Runs:
         variances, constraints = finished.variances, finished.constraints
         empty = torch.zeros(0, *space.point_shape, dtype=torch.float64)
         noise = history.noise if isinstance(history.noise, float) else None
+        outcomes = finished.outcomes if history.several and finished else None
         return cls(
             (finished.points if finished else empty).unsqueeze(0),
-            finished.values.unsqueeze(0),
+            _ranked(finished, outcomes).unsqueeze(0),
             (pending.points if pending else empty).unsqueeze(0),
             [rng],
             [[trial.memory for trial in finished]],
@@ -85,6 +91,8 @@ class Runs:
             noisy=history.noise is not None or variances is not None,
             allowed=allowed,
             constraints=None if constraints is None else constraints.unsqueeze(0),
+            outcomes=None if outcomes is None else outcomes.unsqueeze(0),
+            variances=history.noise if isinstance(history.noise, tuple) else None,
             **_facts(finished, constraints),
         )
 
@@ -184,6 +192,13 @@ class Runs:
         before = self.asked or [[] for _ in memories]
         asked = [[*past, memory] for past, memory in zip(before, memories, strict=True)]
         return replace(self, pending=torch.cat([self.pending, x.unsqueeze(1)], 1), asked=asked)
+
+
+def _ranked(finished: History, outcomes: Tensor | None) -> Tensor:
+    """Numbers (n,), the less the better: values or, where there are several objectives, the ranks of fronts."""
+    if outcomes is not None:
+        return ranks(outcomes)
+    return torch.zeros(0, dtype=torch.float64) if finished.several else finished.values
 
 
 def _facts(finished: History, constraints: Tensor | None) -> dict[str, Any]:

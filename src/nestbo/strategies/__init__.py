@@ -30,9 +30,9 @@ def strategy(text: str) -> Strategy:
     return method
 
 
-def default_strategy(space: Manifold) -> Strategy:
-    """The method for who names none: HD-GaBO above ten dimensions, GaBO below."""
-    return HDGaBO() if space.dim > _SMALL else GaBO()
+def default_strategy(space: Manifold, *, several: bool = False) -> Strategy:
+    """The method for who names none: HD-GaBO above ten dimensions, GaBO below and for several objectives."""
+    return HDGaBO() if space.dim > _SMALL and not several else GaBO()
 
 
 __all__ = [

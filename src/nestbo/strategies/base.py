@@ -60,6 +60,11 @@ class Strategy(Specified, ABC):
         """Whether a point that is known may be suggested again: published methods do so, to the letter."""
         return False
 
+    @property
+    def several(self) -> bool:
+        """Whether the method works with several objectives."""
+        return False
+
     def check(self, space: Manifold) -> None:
         """Raise if the method cannot work on this space: before anything is evaluated, not after."""
 

@@ -28,6 +28,7 @@ from nestbo.search.runs import latest, refits, together
 from nestbo.strategies.arms import ARMS, Arm, Full, Kind, arms_on, check_latent_dim
 from nestbo.strategies.base import Standing, Strategy, check_choice
 from nestbo.strategies.learning import Learner
+from nestbo.strategies.many import Many
 from nestbo.strategies.policies import Balanced, Policy, Record, policy, standings
 from nestbo.surrogate import CRITERIA, Description, Effort, Surrogate, fit, steepness, worth_of_basis
 
@@ -119,6 +120,11 @@ class Bayesian(Strategy):
         """Who works where a metric is learned."""
         return Learner(self.kernel, self.acquisition, self.optimiser, self.priors, getattr(self, "latent_dim", "auto"))
 
+    @property
+    def _many(self) -> Many:
+        """Who works where there are several objectives."""
+        return Many(self.kernel, self.outputs, self.optimiser, self.priors)
+
     def check(self, space: Manifold) -> None:
         if self.metric == "auto":
             self._learner.check(space)
@@ -129,6 +135,8 @@ class Bayesian(Strategy):
     def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[Memory]]:
         if not runs.begun(self.initial):
             return runs.random(space), [Memory() for _ in runs.rngs]
+        if runs.outcomes is not None:
+            return self._many.propose(space, seen(space, runs))
         if self.metric == "auto":
             return self._learner.propose(space, seen(space, runs))
         arms = self.choose(self.arms_on(space), runs)
@@ -197,6 +205,8 @@ class Bayesian(Strategy):
     def models(self, space: Manifold, runs: Runs) -> dict[str, Surrogate]:
         if not runs.y.shape[1]:
             return {}
+        if runs.outcomes is not None:
+            return self._many.models(space, seen(space, runs))
         if self.metric == "auto":
             return self._learner.models(space, seen(space, runs))
         arms = {arm.name: arm for arm in self.arms_on(space)}
@@ -239,6 +249,10 @@ class GaBO(Bayesian):
     @classmethod
     def samples(cls) -> list[Self]:
         return [cls(), cls.paper(), cls(kernel="gaussian", acquisition="ucb", outputs="bilog"), cls(metric="auto")]
+
+    @property
+    def several(self) -> bool:
+        return True
 
     def arms_on(self, space: Manifold) -> tuple[Arm, ...]:
         return (Full(),)

@@ -25,6 +25,10 @@ class RandomSearch(Strategy):
     def samples(cls) -> list[Self]:
         return [cls()]
 
+    @property
+    def several(self) -> bool:
+        return True
+
     def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[Memory]]:
         return runs.random(space), [Memory() for _ in runs.rngs]
 

@@ -11,6 +11,7 @@ from nestbo.errors import ArgumentError
 from nestbo.history import History, Trial
 from nestbo.search.feasibility import log_probability
 from nestbo.strategies import GaBO, Runs, Standing, Strategy
+from nestbo.strategies.many import objective_name
 from nestbo.study.record import Record
 from nestbo.study.shelf import Modelling, rules_of
 from nestbo.surrogate import Model, Surrogate
@@ -24,6 +25,7 @@ class Judging(Record):
     def recommend(self) -> Trial | None:
         """The told trial to rely on: where values are noisy, that with the best posterior mean; else the best."""
         history = self._read()
+        history.check_one("recommended trial")
         told = [trial for trial in history if trial.status == "told" and trial.feasible]
         if not told or not history.noisy:
             return self.best
@@ -57,12 +59,17 @@ class Judging(Record):
         return gain * float(log_probability(rules, x).exp()) if rules else gain
 
     def models(self) -> dict[str, Model]:
-        """The surrogates that the strategy would use now, by name; empty before there are data for one."""
+        """The surrogates that the strategy would use now, by name; empty before there are data for one.
+
+        Of several objectives each has its own, which has its name.
+        """
         return self._models(self.strategy)
 
     def _models(self, strategy: Strategy) -> dict[str, Model]:
         """Those of a strategy: a study is the only run of the batch that a strategy works on."""
-        return {name: Model.of(found) for name, found in strategy.models(self.space, self._runs()).items()}
+        found = strategy.models(self.space, self._runs())
+        names = {objective_name(k): name for k, name in enumerate(self.objectives)} if self.several else {}
+        return {names.get(name, name): Model.of(model) for name, model in found.items()}
 
     def _runs(self) -> Runs:
         history = self._read()

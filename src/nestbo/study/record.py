@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -17,14 +17,21 @@ from torch import Tensor
 
 from nestbo.constraints import Constraints
 from nestbo.errors import ArgumentError, ConstraintError, OffManifoldError, StoreError, TrialError, shown
-from nestbo.evaluation import number
-from nestbo.history import Direction, History, Noise, Trial
+from nestbo.history import Directions, History, Noise, Trial
 from nestbo.manifolds import Manifold, space
 from nestbo.manifolds.base import is_whole
 from nestbo.storage import Store, Times, missing
 from nestbo.strategies import Strategy, default_strategy, strategy
 from nestbo.study.known import Known
-from nestbo.study.settings import check_path, check_same, check_settings
+from nestbo.study.settings import (
+    check_path,
+    check_same,
+    check_settings,
+    check_several,
+    directed,
+    noise_of,
+    objective_names,
+)
 
 Objective = Callable[[Any], Any]
 _ROUNDING = 1e-9  # of a constraint that another machine computes
@@ -41,16 +48,20 @@ class Record:
         *,
         seed: int = 0,
         store: str | os.PathLike[str] | Store | None = None,
-        direction: Direction = "minimize",
+        objectives: Sequence[str] | None = None,
+        direction: Directions = "minimize",
         noise: Noise = None,
         constraints: Objective | None = None,
     ) -> None:
-        check_settings(space, strategy, seed, direction, noise)
+        check_settings(space, strategy, seed)
         check_path(store)
-        self.space, self.strategy = space, strategy or default_strategy(space)
+        self.objectives = objective_names(objectives)
+        count = len(self.objectives)
+        self.space, self.strategy = space, strategy or default_strategy(space, several=count > 1)
         self.strategy.check(space)
-        self.seed, self.direction = int(seed), direction
-        self.noise: Noise = noise if noise is None or isinstance(noise, str) else number(noise)
+        if count > 1:
+            check_several(self.strategy)
+        self.seed, self.direction, self.noise = int(seed), directed(direction, count), noise_of(noise, count)
         self.constraints = None if constraints is None else Constraints.of(constraints, space)
         self._store = store if isinstance(store, Store) else Store(store)
         try:
@@ -67,9 +78,10 @@ class Record:
             "space": self.space.specification,
             "strategy": self.strategy.specification,
             "seed": self.seed,
-            "direction": self.direction,
-            "noise": self.noise,
+            "direction": _listed(self.direction),
+            "noise": _listed(self.noise),
             "constraints": constrained,
+            "objectives": list(self.objectives) if self.several else None,
         }
         if store.empty:
             store.create(wanted)
@@ -120,7 +132,12 @@ class Record:
         settings = store.settings()
         where, method = space(settings["space"]), strategy(settings["strategy"])
         kept = {name: settings[name] for name in ("seed", "direction", "noise")}
-        return cls(where, method, store=store, constraints=constraints, **kept)
+        return cls(where, method, store=store, constraints=constraints, objectives=settings.get("objectives"), **kept)
+
+    @property
+    def several(self) -> bool:
+        """Whether there are several objectives."""
+        return len(self.objectives) > 1
 
     def copy(self) -> Self:
         """The study as it is now, in memory: to look at while others go on with the file."""
@@ -248,3 +265,8 @@ class Record:
         """Random numbers that depend on the seed and a trial's index alone; trials asked together share the first's."""
         state = SeedSequence([self.seed, index]).generate_state(1, np.uint64)[0]
         return torch.Generator().manual_seed(int(state))
+
+
+def _listed(setting: Any) -> Any:
+    """A setting as JSON has it."""
+    return list(setting) if isinstance(setting, tuple) else setting

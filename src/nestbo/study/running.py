@@ -10,7 +10,7 @@ from typing import Literal, Self
 
 from nestbo.errors import ArgumentError, NestboError, TrialError, shown
 from nestbo.evaluation import Evaluation, Outcome
-from nestbo.history import History, Trial
+from nestbo.history import History, Observation, Trial
 from nestbo.parallel import Desk, Driver, Executor, Pool
 from nestbo.progress import Reporter, reporter
 from nestbo.study.asking import Asking
@@ -74,11 +74,12 @@ class Running(Asking, Telling, Judging):
         if on_error not in ("record", "raise"):
             raise ArgumentError(f'on_error is "record" or "raise", got {shown(on_error)}.')
         course = Course(self, Goal(n, budget), stop, callbacks)
-        evaluation, report, best = Evaluation(f, numpy, timeout), reporter(progress), self.best
+        evaluation, report = Evaluation(f, numpy, timeout), reporter(progress)
+        best = None if self.several else self.best
 
         def each(done: Trial, outcome: Outcome) -> None:
             nonlocal best
-            best = History((done,) if best is None else (best, done), self.noise, self.direction).best
+            best = self._better(best, done)
             report.advanced(done, best)
             if on_error == "raise" and outcome.error is not None:
                 raise outcome.error
@@ -114,8 +115,19 @@ class Running(Asking, Telling, Judging):
         orphan = self._store.take_orphan(call)
         return self._ask(1, call, running=True)[0] if orphan is None else self._waiting(orphan)
 
+    def _better(self, best: Trial | None, done: Trial) -> Trial | None:
+        """The better one of two; none where there are several objectives."""
+        both = (done,) if best is None else (best, done)
+        return None if self.several else History(both, self.noise, self.direction).best
+
     def _record(self, trial: Trial, outcome: Outcome) -> Trial:
-        """Tell an outcome, unless the objective itself, or another process, was first."""
+        """Tell an outcome, unless the objective itself, or another process, was first.
+
+        A wrong number of values is a mistake in the program, and ends the run.
+        """
+        found = outcome.value.value if isinstance(outcome.value, Observation) else outcome.value
+        if found is not None:
+            self._values(found, "The study", "Return them as a tuple.")
         try:
             return self.tell(trial.index, outcome.value, failed=outcome.failed)
         except TrialError:

@@ -5,17 +5,67 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from nestbo.errors import ArgumentError, shown
 from nestbo.evaluation import number
+from nestbo.history import Directions, Noise
 from nestbo.manifolds import Manifold
 from nestbo.manifolds.base import is_whole
 from nestbo.storage import Store
 from nestbo.strategies import Strategy, strategy
 
+ONE = "value"  # what the only objective of a study is called
+WAYS = ("minimize", "maximize")
 
-def check_settings(space: Any, strategy: Any, seed: Any, direction: Any, noise: Any) -> None:
+
+def objective_names(objectives: Any) -> tuple[str, ...]:
+    """The names of the objectives of a study."""
+    if objectives is None:
+        return (ONE,)
+    names = tuple(objectives) if isinstance(objectives, list | tuple) else ()
+    sound = all(isinstance(name, str) and name.strip() and name.isprintable() for name in names)
+    if len(names) < 2 or not sound or len(set(names)) < len(names):
+        raise ArgumentError(
+            f'objectives names two or more, each once, such as ("error", "energy"), got {shown(objectives)}. Leave it '
+            "out for a single one."
+        )
+    return names
+
+
+def directed(direction: Any, count: int) -> Directions:
+    """The direction of the only objective, or that of each of several, which may share one."""
+    given: Any = (direction,) * count if isinstance(direction, str) else direction
+    if isinstance(given, list | tuple) and len(given) == count and all(way in WAYS for way in given):
+        return cast(Directions, tuple(given) if count > 1 else given[0])
+    several = f" or {count} of these, one for each objective" if count > 1 else ""
+    raise ArgumentError(f'The direction is "minimize" or "maximize"{several}, got {shown(direction)}.')
+
+
+def noise_of(noise: Any, count: int) -> Noise:
+    """The noise of values: None, "infer", or a variance for each objective."""
+    if noise is None:
+        return None
+    if isinstance(noise, str) and noise == "infer":
+        return "infer"
+    if count == 1 and positive(noise):
+        return number(noise)
+    if count > 1 and isinstance(noise, list | tuple) and len(noise) == count and all(map(positive, noise)):
+        return tuple(cast(float, number(each)) for each in noise)
+    wanted = "a positive variance" if count == 1 else f"a tuple of {count} positive variances, one for each objective"
+    raise ArgumentError(f'noise is {wanted}, "infer", or None for exact values, got {shown(noise)}.')
+
+
+def check_several(strategy: Strategy) -> None:
+    """Refuse a method that knows one objective only."""
+    if not strategy.several:
+        raise ArgumentError(
+            f"{strategy} works with one objective, got several. Leave the strategy out, or take GaBO() or "
+            "RandomSearch()."
+        )
+
+
+def check_settings(space: Any, strategy: Any, seed: Any) -> None:
     """Refuse settings of another kind than a study takes."""
     if not isinstance(space, Manifold):
         raise ArgumentError(
@@ -25,10 +75,6 @@ def check_settings(space: Any, strategy: Any, seed: Any, direction: Any, noise: 
         raise ArgumentError(f"The strategy is one such as GaBO(), got {shown(strategy)}.")
     if not is_whole(seed) or not 0 <= seed < 2**64:
         raise ArgumentError(f"The seed is a whole number from 0 to 2^64 − 1, got {shown(seed)}.")
-    if direction not in ("minimize", "maximize"):
-        raise ArgumentError(f'The direction is "minimize" or "maximize", got {shown(direction)}.')
-    if noise is not None and noise != "infer" and not positive(noise):
-        raise ArgumentError(f'noise is a positive variance, "infer", or None for exact values, got {shown(noise)}.')
 
 
 def positive(value: Any) -> bool:

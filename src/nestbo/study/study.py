@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from nestbo.study.fronts import Fronts
 from nestbo.study.running import Running
 
 
-class Study(Running):
+class Study(Running, Fronts):
     """An optimisation in progress. Its only state is its history, kept in ``store`` (a path) or in memory.
 
     A suggestion is a function of space, strategy, history and seed: a study that was killed and loaded again goes on as
@@ -13,6 +14,10 @@ class Study(Running):
     not known; without it they are taken as exact. ``constraints`` is a function of a point, in all components ≥ 0 where
     the point is allowed: every suggestion is. A file does not keep it; give it again on opening. The default strategy
     is HDGaBO above ten dimensions, GaBO below.
+
+    ``objectives`` names several objectives, each with its ``direction``: ``tell`` then takes a value for each,
+    ``front`` are the trials that nothing dominates, and the default strategy is GaBO, which seeks what adds most to
+    the front.
 
     >>> import nestbo as nb
     >>> study = nb.Study(nb.Sphere(2), nb.GaBO(), seed=0)  # store="robot.db" keeps it in a file

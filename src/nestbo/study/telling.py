@@ -10,6 +10,7 @@ from torch import Tensor
 
 from nestbo.errors import ArgumentError, TrialError, shown
 from nestbo.evaluation import described, number, numbers
+from nestbo.evaluation import values as values_of
 from nestbo.history import Observation, Told, Trial
 from nestbo.study.record import Record
 from nestbo.study.settings import positive
@@ -39,14 +40,13 @@ class Telling(Record):
         waiting = self._waiting(trial)
         if (value is None) == (failed is None):
             raise ArgumentError("tell takes a value or failed='why', got both or neither.")
-        if failed is None and number(value) is None:
-            raise ArgumentError(
-                f"tell takes a number, got {shown(value)}. Use failed='why' for an evaluation without one."
-            )
+        values = (
+            self._values(value, "tell", "Use failed='why' for an evaluation without one.") if failed is None else ()
+        )
         facts = self._facts(constraints, noise) if failed is None else {}
         if facts is None:
             failed = f"the constraints are not all finite numbers: {shown(constraints)}"[:500]
-        done = _outcome(replace(waiting, told=replace(waiting.told, **(facts or {}))), value, failed)
+        done = _outcome(replace(waiting, told=replace(waiting.told, **(facts or {}))), values, failed)
         self._store.tell(done)
         return done
 
@@ -57,19 +57,37 @@ class Telling(Record):
         self._check_open()
         self._check_known("--allowed")
         x = self._point("add", x)
-        y = number(value)
-        if y is None or not math.isfinite(y):
+        values = self._values(value, "add", "What failed elsewhere need not be added.")
+        if not all(map(math.isfinite, values)):
             raise ArgumentError(f"add takes a finite number as the value, got {shown(value)}.")
         facts = self._facts(constraints, noise)
         if facts is None:
             raise ArgumentError(f"add takes finite numbers as constraints, got {shown(constraints)}.")
         if self.constraints is not None and not self.constraints.allows(x):
             facts["violation"] = -min(0.0, self.constraints.slack(x.unsqueeze(0)).item())
-        told = Told((y,), **facts)
+        told = Told(values, **facts)
         return Trial(self._store.add(x, told), x, "told", told)
+
+    def _values(self, value: Any, who: str, otherwise: str) -> tuple[float, ...]:
+        """A number for each objective."""
+        found, count = values_of(value), len(self.objectives)
+        if found is not None and len(found) == count:
+            return found
+        if found is not None and count == 1:
+            raise ArgumentError(
+                f"This study has one objective, got {len(found)} values: {shown(value)}. A study of several is "
+                'Study(space, objectives=("…", "…")).'
+            )
+        wanted = "a number" if count == 1 else f"{count} numbers, one for each of {', '.join(self.objectives)}"
+        raise ArgumentError(f"{who} takes {wanted}, got {shown(value)}. {otherwise}")
 
     def _facts(self, constraints: Any, noise: Any) -> dict[str, Any] | None:
         """Constraints and noise of an evaluation as fields of ``Told``; None if they are not finite."""
+        if noise is not None and self.several:
+            raise ArgumentError(
+                f"noise goes with the value of a single objective, got {shown(noise)} with {len(self.objectives)}. "
+                'Say it of the whole study: Study(space, objectives=…, noise="infer"), or a variance for each.'
+            )
         variance = None if noise is None else number(noise)
         if noise is not None and not positive(variance):
             raise ArgumentError(f"noise is the variance of that in the value, a positive number, got {shown(noise)}.")
@@ -103,11 +121,11 @@ def _same(x: Any, y: Tensor) -> bool:
     return isinstance(x, Tensor) and x.shape == y.shape and bool((x.detach().cpu() == y).all())
 
 
-def _outcome(trial: Trial, value: Any, failed: str | None) -> Trial:
+def _outcome(trial: Trial, values: tuple[float, ...], failed: str | None) -> Trial:
     """The trial, told or failed."""
     if failed is None:
-        y = number(value)
-        if y is not None and math.isfinite(y):
-            return trial.with_value(y)
-        failed = f"the value is not a finite number: {shown(value)}"[:500]
+        if all(map(math.isfinite, values)):
+            return trial.with_value(*values)
+        which = values[0] if len(values) == 1 else values
+        failed = f"the value is not a finite number: {shown(which)}"[:500]
     return trial.with_failure(failed if isinstance(failed, str) else described(failed))

@@ -1,0 +1,52 @@
+"""The front of a study of several objectives, and how much it dominates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from nestbo.errors import ArgumentError, shown
+from nestbo.evaluation import values
+from nestbo.fronts import hypervolume
+from nestbo.history import Trial
+from nestbo.study.record import Record
+
+
+class Fronts(Record):
+    """The part of a study that compares trials by several objectives."""
+
+    @property
+    def front(self) -> list[Trial]:
+        """The told trials that no other one dominates, of those that violate no constraint.
+
+        With one objective these are the best one, and all that are as good.
+        """
+        return [replace(trial, x=trial.x.clone()) for trial in self._read().front]
+
+    def hypervolume(self, reference: Sequence[float] | None = None) -> float:
+        """The volume of what the front dominates, as far as it is better than a reference: the more, the better.
+
+        ``reference`` is a value for each objective that every trial worth having beats; without one, it is the worst
+        told value of each, so that volumes of different studies cannot be compared.
+        """
+        history = self._read()
+        if not self.several:
+            raise ArgumentError("The hypervolume is that of several objectives, and this study has one. See best.")
+        bound = torch.tensor(self._reference(reference), dtype=torch.float64)
+        front, signs = history.front, history.signs
+        return hypervolume(signs * front.outcomes, signs * bound) if front else 0.0
+
+    def _reference(self, reference: Any) -> tuple[float, ...]:
+        """The reference given, or the worst told values."""
+        if reference is None:
+            return self._read().worst
+        found = values(reference)
+        if found is None or len(found) != len(self.objectives) or not all(map(math.isfinite, found)):
+            raise ArgumentError(
+                f"The reference is a finite number for each of {', '.join(self.objectives)}, got {shown(reference)}."
+            )
+        return found
