@@ -35,12 +35,12 @@ _LATE = (
     "botorch.acquisition.multi_objective.logei",
     "botorch.acquisition.multi_objective.objective",
     "botorch.sampling.normal",
-    "botorch.utils.multi_objective.hypervolume",
 )
 _ARM = "front"  # what memories call who made a suggestion
 _SAMPLES = {2: 64, 3: 16}  # of the values at the front; for each one the space beyond is cut into boxes
 _FEWEST_SAMPLES = 8  # of four objectives and more, where there are many boxes
 _BASELINE = 24  # evaluations that may belong to the front of noisy ones
+_BEYOND = 0.1  # of the range of values: how much worse than the worst one the reference is
 _JOINTLY = 32  # points under evaluation whose values are sampled; of more the expected values are believed
 
 
@@ -82,13 +82,12 @@ def hypervolume_gain(gp: GP, runs: Runs, pending: Tensor | None) -> Callable[[Te
     """The logarithm of the expected gain of hypervolume, a function of flat points (…, q, size).
 
     ``gp`` are the processes of the objectives, ``runs`` a single run, and ``pending`` (m, size) points under
-    evaluation. The hypervolume is in the units of the models, up to a point a tenth worse than the worst of the front.
+    evaluation. The hypervolume is in the units of the models.
     """
     load(*_LATE)
     from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
     from botorch.acquisition.multi_objective.objective import GenericMCMultiOutputObjective
     from botorch.sampling import SobolQMCNormalSampler
-    from botorch.utils.multi_objective.hypervolume import infer_reference_point
 
     seed, among = runs.y.shape[1] + (0 if pending is None else len(pending)), _among(runs)
     if pending is not None and len(pending) > _JOINTLY:
@@ -96,13 +95,12 @@ def hypervolume_gain(gp: GP, runs: Runs, pending: Tensor | None) -> Callable[[Te
         gp, pending = gp.given(points.expand(len(gp.z), *points.shape)), None
         among = torch.cat([among, among.new_ones(len(points))])
     outcomes = (gp.moments(gp.x)[0] if runs.noisy else gp.z).mT
-    front, baseline = _baseline(outcomes, among, runs.noisy)
     samples = _SAMPLES.get(len(gp.z), _FEWEST_SAMPLES)
     with _uncompiled():
         gain: Callable[[Tensor], Tensor] = qLogNoisyExpectedHypervolumeImprovement(
             Joint(gp),
-            infer_reference_point(-outcomes[front]),
-            gp.x[0, baseline].flatten(1),
+            -_reference(outcomes[among]),
+            gp.x[0, _baseline(outcomes, among, runs.noisy)].flatten(1),
             sampler=SobolQMCNormalSampler(torch.Size([samples]), seed=seed),
             objective=GenericMCMultiOutputObjective(lambda values, X=None: -values),  # noqa: N803
             X_pending=pending,
@@ -120,13 +118,22 @@ def _among(runs: Runs) -> Tensor:
     return told
 
 
-def _baseline(outcomes: Tensor, among: Tensor, noisy: bool) -> tuple[Tensor, Tensor]:
-    """The places of the front of outcomes (n, m), and of all that may belong to it where they are noisy."""
+def _reference(outcomes: Tensor) -> Tensor:
+    """Up to where volume counts, (m,): a little worse than the worst of outcomes (n, m).
+
+    A reference close to the front, as is common, gives its ends no value: the search then never finds them.
+    """
+    worst, best = outcomes.amax(0), outcomes.amin(0)
+    return worst + _BEYOND * torch.where(worst > best, worst - best, 1)
+
+
+def _baseline(outcomes: Tensor, among: Tensor, noisy: bool) -> Tensor:
+    """The places of the front of outcomes (n, m); where these are noisy, of all that may belong to it."""
     places = among.nonzero().flatten()
     front = places[non_dominated(outcomes[places])]
     if not noisy:
-        return front, front
-    return front, places[ranks(outcomes[places]).argsort(stable=True)[: max(_BASELINE, len(front))]]
+        return front
+    return places[ranks(outcomes[places]).argsort(stable=True)[: max(_BASELINE, len(front))]]
 
 
 @contextmanager
