@@ -125,6 +125,21 @@ class TestStudy:
         assert first.memory.arm == "front"
         assert list(first.memory.fits) == ["objective:0", "objective:1"]
 
+    def test_the_best_of_a_list(self):
+        study = told(nb.Sphere(2))
+        near = study.front[0].x + 0.1 * torch.eye(3)[0]
+        far = [trial.x for trial in study.history if trial.index not in {t.index for t in study.front}]
+        points = torch.stack([*far, study.space.project(near)])
+        assert study.ask(among=points).x.tolist() == points[-1].tolist()
+
+    def test_a_run_stops_when_the_front_stands_still(self):
+        values = iter([(1.0, 1.0), (0.5, 2.0), (2.0, 2.0), (2.0, 1.0), (3.0, 3.0), (0.0, 0.0)])
+        study = nb.Study(nb.Sphere(2), nb.RandomSearch(), objectives=NAMES)
+        study.run(lambda x: next(values), 6, stop=nb.stop.Stalled(3), progress=False)
+        assert len(study.history) == 5
+        with pytest.raises(ArgumentError, match="no best trial"):
+            study.run(lambda x: (1.0, 1.0), 1, stop=nb.stop.Target(0.0), progress=False)
+
     def test_noisy_values(self):
         study = told(nb.Sphere(2), noise="infer")
         point = study.front[0].x

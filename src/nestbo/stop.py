@@ -84,9 +84,12 @@ class Target(Rule):
 class Stalled(Rule):
     """A standstill: the last evaluations have gained nothing over the best one before them.
 
+    Where there are several objectives, none of the last evaluations belongs to the front.
+
     Args:
         evaluations: How many evaluations in a row may gain nothing.
-        by: The least difference to the best value that counts as a gain, in the units of the objective.
+        by: The least difference to the best value that counts as a gain, in the units of the objective. It is for a
+            single objective.
     """
 
     evaluations: int = 30
@@ -98,13 +101,16 @@ class Stalled(Rule):
 
     def reason(self, now: Progress) -> str | None:
         finished = now.history.finished
-        earlier = finished[: -self.evaluations]
+        earlier, words = finished[: -self.evaluations], f"nothing was gained for {self.evaluations} evaluations"
+        if now.history.several:
+            last = finished.front[-1:]
+            return words if last and last[0].index in {trial.index for trial in earlier} else None
         before, best = earlier.best, finished.best
         if before is None or best is None or before.value is None or best.value is None:
             return None
         if abs(best.value - before.value) > self.by:
             return None
-        return f"nothing was gained for {self.evaluations} evaluations"
+        return words
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ class Bayesian(Strategy):
         return Learner(self.kernel, self.acquisition, self.optimiser, self.priors, getattr(self, "latent_dim", "auto"))
 
     @property
-    def _many(self) -> Many:
+    def many(self) -> Many:
         """Who works where there are several objectives."""
         return Many(self.kernel, self.outputs, self.optimiser, self.priors)
 
@@ -136,7 +136,7 @@ class Bayesian(Strategy):
         if not runs.begun(self.initial):
             return runs.random(space), [Memory() for _ in runs.rngs]
         if runs.outcomes is not None:
-            return self._many.propose(space, seen(space, runs))
+            return self.many.propose(space, seen(space, runs))
         if self.metric == "auto":
             return self._learner.propose(space, seen(space, runs))
         arms = self.choose(self.arms_on(space), runs)
@@ -206,7 +206,7 @@ class Bayesian(Strategy):
         if not runs.y.shape[1]:
             return {}
         if runs.outcomes is not None:
-            return self._many.models(space, seen(space, runs))
+            return self.many.models(space, seen(space, runs))
         if self.metric == "auto":
             return self._learner.models(space, seen(space, runs))
         arms = {arm.name: arm for arm in self.arms_on(space)}

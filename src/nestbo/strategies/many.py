@@ -19,7 +19,7 @@ from botorch.posteriors import GPyTorchPosterior
 from gpytorch.distributions import MultitaskMultivariateNormal
 from torch import Tensor
 
-from nestbo.acquisition import OPTIMISERS
+from nestbo.acquisition import OPTIMISERS, constrained
 from nestbo.fronts import non_dominated, ranks
 from nestbo.interrupts import load
 from nestbo.kernels import ManifoldKernel, kernel
@@ -27,6 +27,7 @@ from nestbo.manifolds import Manifold
 from nestbo.memory import Memory
 from nestbo.outputs import OUTPUTS
 from nestbo.search import Runs, Section, constraint_models, farthest, rule_fits, rule_name, same, unrepeated
+from nestbo.search.feasibility import log_chance
 from nestbo.search.runs import refits, together
 from nestbo.search.sections import climb
 from nestbo.surrogate import GP, Data, Description, Surrogate, fit
@@ -173,13 +174,21 @@ class Many:
         each = {objective_name(k): found.take([k]) for k in range(len(found.fits))}
         return each | {rule_name(k): rule for k, rule in enumerate(constraint_models(on, runs))}
 
+    def promise(self, space: Manifold, runs: Runs, x: Tensor) -> Tensor:
+        """What is maximised, at points x (n, *point), (n,): the gain, and the chance that observed constraints hold."""
+        on = kernel(self.kernel, space)
+        model, rules = self._fit(on, runs), constraint_models(on, runs)
+        chance = log_chance(rules, space, same)
+        with torch.no_grad():
+            flat = x.flatten(1)[:, None, None]
+            return constrained(_gain(model, runs), chance, runs.feasible)(flat).reshape(len(x))
+
     def _suggest(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[Memory]]:
         """The suggestion of a single run."""
         on = kernel(self.kernel, space)
         model, rules = self._fit(on, runs), constraint_models(on, runs)
-        pending = model.seen(runs.pending)
-        section = Section(space, same, same, runs.x, model, _ranked(model, runs), pending)
-        gain = hypervolume_gain(model.gp, runs, None if pending is None else pending[0])
+        section = Section(space, same, same, runs.x, model, _ranked(model, runs), model.seen(runs.pending))
+        gain = _gain(model, runs)
         x = space.project(climb(section, gain, rules, OPTIMISERS[self.optimiser]))
         own = {objective_name(k): one for k, one in enumerate(model.fits)}
         memories = [Memory(arm=_ARM, fits=own | rule_fits(rules, 0))]
@@ -194,6 +203,12 @@ class Many:
         previous, effort = together([refits(runs, objective_name(k))[0] for k in range(len(y))])
         data = Data(x, y, runs.rngs * len(y), noise, runs.data.chosen_of)
         return fit(Description(on, outputs=OUTPUTS[self.outputs].fit, priors=self.priors), data, previous, effort)
+
+
+def _gain(model: Surrogate, runs: Runs) -> Callable[[Tensor], Tensor]:
+    """The gain that models of the objectives of a single run promise."""
+    pending = model.seen(runs.pending)
+    return hypervolume_gain(model.gp, runs, None if pending is None else pending[0])
 
 
 def _ranked(model: Surrogate, runs: Runs) -> Runs:

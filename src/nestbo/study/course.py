@@ -63,7 +63,7 @@ class Course:
         self.rules = _checked("stop", [stop] if isinstance(stop, Rule) or callable(stop) else stop)
         self.callbacks = _checked("callbacks", callbacks)
         self.started, self.made, self.reason = time.monotonic(), 0, ""
-        self.warned, self.valued = False, study._read().best is not None
+        self.warned, self.valued = False, bool(study._read().front)
 
     def left(self) -> int:
         """How many evaluations may still end in this run, those under way included."""

@@ -15,7 +15,7 @@ from nestbo.memory import Memory
 from nestbo.search import Runs, rule_name, seen
 from nestbo.search.feasibility import log_probability
 from nestbo.search.repeats import coinciding
-from nestbo.strategies import Strategy, Suggestion
+from nestbo.strategies import GaBO, Strategy, Suggestion
 from nestbo.surrogate import Surrogate
 
 
@@ -63,6 +63,8 @@ def promise(strategy: Strategy, space: Manifold, runs: Runs, points: Tensor) -> 
     """The acquisition function of a strategy at points (n, *point), (n,); None if there is none yet."""
     if not isinstance(strategy, Modelling) or not runs.begun(strategy.initial):
         return None
+    if runs.outcomes is not None:
+        return strategy.many.promise(space, seen(space, runs), points) if isinstance(strategy, GaBO) else None
     models = strategy.models(space, runs)
     rules = rules_of(models)
     if len(models) == len(rules):
