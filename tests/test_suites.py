@@ -19,6 +19,7 @@ from nestbo import ArgumentError
 from nestbo.cli import app
 from nestbo.experiment import SUITES, Task, Trials, main
 from nestbo.experiment.results import Record, pack, records, unpack
+from nestbo.experiment.rivals import ELSEWHERE, method
 from nestbo.experiment.runner import run
 from nestbo.experiment.trials import run as run_trials
 
@@ -58,8 +59,8 @@ class TestSuites:
     @pytest.mark.parametrize("name", SUITES)
     def test_methods_are_strategies_that_the_spaces_allow(self, name):
         for cell in SUITES[name].cells(seeds=[0]):
-            if cell.trials.method != "oracle":
-                nb.strategy(cell.trials.method).check(nb.space(cell.task.space))
+            if cell.trials.method != "oracle" and cell.trials.method.split(":")[0] not in ELSEWHERE:
+                method(cell.trials.method).check(nb.space(cell.task.space))
 
     @pytest.mark.parametrize("name", SUITES)
     def test_files_have_names_of_their_own_and_one_content(self, name):

@@ -140,6 +140,26 @@ ABLATION: dict[str, Method] = {
 }
 
 
+def _curved_only(text: str) -> Callable[[Task], str | None]:
+    """For spheres and matrices: other tangent charts are the natural ones."""
+    return lambda task: text if isinstance(space(task.space), Sphere | SPD) else None
+
+
+RIVALS: dict[str, Method] = {
+    **{label: METHODS[label] for label in ("random", "gabo", "hdgabo-auto")},
+    "turbo": Method("TuRBO", lambda task: "turbo"),
+    "turbo-logei": Method("TuRBO with LogEI", lambda task: "turbo:acquisition=logei"),
+    "turbo-tangent": Method("TuRBO, tangent space", _curved_only("turbo:chart=tangent")),
+    "botorch": Method("BoTorch GP, LogEI", lambda task: "botorch"),
+    "saas": Method("BoTorch MAP-SAAS, LogEI", lambda task: "botorch:model=saas"),
+    "cma-es": Method("CMA-ES with restarts", lambda task: "cmaes"),
+    "tpe": Method("Optuna TPE", lambda task: "optuna"),
+    "optuna-gp": Method("Optuna GP", lambda task: "optuna:sampler=gp"),
+    "nelder-mead": Method("Nelder–Mead", lambda task: "local"),
+    "powell": Method("Powell", lambda task: "local:method=powell"),
+}
+
+
 @dataclass(frozen=True)
 class Cell:
     """Trials of one method on one problem of a suite, and the name of their file."""
@@ -245,6 +265,11 @@ HELD_OUT = (
     *(Task("zakharov", "sphere:30", 3, noise) for noise in (0.01, 0.1)),
     *(Task("von-mises-fisher", "sphere:20", noise=noise) for noise in (0.01, 0.1)),
 )
+_EIGHT = (
+    *(f"{name}-sphere-50" for name in ("ackley", "rosenbrock", "product-of-sines")),
+    *(f"{name}-spd-10" for name in ("rosenbrock", "product-of-sines")),
+    *("michalewicz-sphere-30", "subspace-dixon-price-box-100", "wishart-spd-5"),
+)
 SUITES: dict[str, Suite] = {
     "paper": Suite("the twelve problems of Jaquier and Rozo (2020)", PAPER, METHODS),
     "hdgabo": Suite(
@@ -268,6 +293,12 @@ SUITES: dict[str, Suite] = {
         (Task("ackley", "sphere:50", 5), Task("rosenbrock", f"spd:10:{MATRICES}", 3)),
         ABLATION,
         155,
+    ),
+    "rivals": Suite(
+        "what people would use instead, on eight problems, five of them the paper's and three held out",
+        tuple(task for task in (*PAPER, *HELD_OUT) if task.key in _EIGHT),
+        RIVALS,
+        205,
     ),
     "held-out": Suite(
         "problems that were not used to tune: other functions, sizes and spaces, no structure, noise",

@@ -21,11 +21,12 @@ from torch import Tensor
 
 from nestbo.errors import ArgumentError
 from nestbo.experiment import arrays
+from nestbo.experiment.rivals import method
 from nestbo.manifolds import Manifold, space
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
 from nestbo.problems import Posed, Problem, pose
-from nestbo.strategies import HDGaBO, Runs, Strategy, strategy
+from nestbo.strategies import HDGaBO, Runs, Strategy
 
 INITIAL = 5
 _SAVE_EVERY = 60.0  # seconds
@@ -141,7 +142,7 @@ def _setting(trials: Trials, device: str) -> tuple[Manifold, Callable[[Tensor], 
 
 
 def _method(trials: Trials) -> Strategy:
-    return HDGaBO(trials.latent_dim) if trials.method == ORACLE else strategy(trials.method)
+    return HDGaBO(trials.latent_dim) if trials.method == ORACLE else method(trials.method)
 
 
 def noises(trials: Trials) -> tuple[float, ...]:

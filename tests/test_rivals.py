@@ -1,0 +1,159 @@
+"""Rivals: their charts cover the spaces, their searches go on as they would have, TuRBO's region follows the paper."""
+
+import importlib.util
+import math
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.optimize
+import torch
+
+import nestbo as nb
+from nestbo import SPD, ArgumentError, Box, Product, Quaternion, Rotation, Simplex, Sphere, Torus
+from nestbo.experiment import SUITES, Trials, run
+from nestbo.experiment.rivals import RIVALS, Local, Turbo, method, natural, tangent
+from nestbo.experiment.rivals.turbo import _box, _candidates, region
+
+BOUNDED = SPD(3, eigenvalues=(1e-3, 5.0))
+SPACES = [Sphere(4), SPD(2), BOUNDED, Box([-1, 0], [1, 5]), Torus(3), Simplex(3), Quaternion(), Rotation(3)]
+SPACES += [Product(Quaternion(), Box(0, 1)), Product(Sphere(2), BOUNDED)]
+TEXTS = [
+    sample.specification for kind in (RIVALS["turbo"], RIVALS["botorch"], RIVALS["local"]) for sample in kind.samples()
+]
+FOLDER = Path(__file__).parent.parent / "benchmarks"
+
+
+class TestCharts:
+    @pytest.mark.parametrize("space", SPACES, ids=repr)
+    def test_the_natural_chart_covers_the_space(self, space, rng):
+        cube, x = natural(space), space.random(20, rng=rng)
+        u = cube.coordinates(x)
+        assert u.shape == (20, cube.size)
+        assert ((u >= 0) & (u <= 1)).all()
+        assert (space.dist(cube.point(u), x) < 1e-5).all()
+        corner = torch.rand(50, cube.size, generator=rng, dtype=torch.float64)
+        assert (space.violation(cube.point(corner)) < 1e-8).all()
+
+    @pytest.mark.parametrize("space", [Sphere(4), SPD(2, eigenvalues=(0.1, 5.0)), BOUNDED], ids=repr)
+    def test_the_tangent_chart_has_its_base_in_the_middle(self, space, rng):
+        base = space.random(rng=rng)
+        cube = tangent(space, base)
+        assert cube.size == space.dim
+        middle = torch.full((cube.size,), 0.5, dtype=torch.float64)
+        assert space.dist(cube.point(middle), base) < 1e-6
+        x = space.retract(
+            base.expand(10, *space.point_shape), 0.1 * space.random_tangent(base.expand(10, *space.point_shape), rng)
+        )
+        assert (space.dist(cube.point(cube.coordinates(x)), x) < 1e-6).all()
+
+    def test_spaces_without_a_tangent_chart(self):
+        with pytest.raises(ArgumentError, match="natural chart"):
+            method("turbo:chart=tangent").check(Torus(2))
+
+
+class TestRuns:
+    @pytest.mark.parametrize("text", [*TEXTS, "turbo:chart=tangent"])
+    def test_a_rival_starts_where_all_start_and_goes_on_as_if_it_had_not_stopped(self, text, tmp_path):
+        trials = Trials("ackley", "sphere:4", text, (0,), 2)
+        straight = run(trials, 9, tmp_path / "a.npz")
+        run(trials, 7, tmp_path / "b.npz")
+        resumed = run(trials, 9, tmp_path / "b.npz")
+        torch.testing.assert_close(resumed.y, straight.y, rtol=1e-9, atol=1e-12)
+        others = run(Trials("ackley", "sphere:4", "randomsearch", (0,), 2), 6, tmp_path / "c.npz")
+        assert torch.equal(straight.x[:, :5], others.x[:, :5])
+        assert nb.Sphere(4).violation(straight.x).max() < 1e-9
+
+    def test_global_random_numbers_are_left_alone(self, tmp_path):
+        before = torch.random.get_rng_state()
+        run(Trials("ackley", "sphere:3", "turbo", (0,)), 7, tmp_path / "a.npz")
+        assert torch.equal(torch.random.get_rng_state(), before)
+
+
+class TestReplays:
+    def test_nelder_mead_asks_for_what_scipy_asks_for(self):
+        """From the best initial point; a value that is known is not asked for."""
+        f = lambda u: float(((u - 0.3) ** 2 * [1, 4, 9]).sum())
+        u = torch.rand(5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        y = torch.tensor([f(row) for row in u.numpy()], dtype=torch.float64)
+        asked, start = [], u[y.argmin()].numpy()
+        options = {"maxfev": 30, "xatol": 1e-8, "fatol": 1e-8}
+        scipy.optimize.minimize(
+            lambda v: asked.append(v.copy()) or f(v), start, method="nelder-mead", bounds=[(0, 1)] * 3, options=options
+        )
+        for wanted in asked[1:20]:
+            found = Local().next(u, y, seed=0)
+            np.testing.assert_array_equal(found.numpy(), wanted)
+            u, y = torch.cat([u, found.unsqueeze(0)]), torch.cat([y, torch.tensor([f(found.numpy())])])
+
+    @pytest.mark.parametrize("name", ["nelder-mead", "powell"])
+    def test_a_search_that_is_over_is_followed_by_another(self, name):
+        """On a constant function every search ends at once."""
+        u, y = torch.rand(5, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64), torch.zeros(5)
+        for seed in range(150):
+            found = Local(method=name).next(u, y, seed)
+            u, y = torch.cat([u, found.unsqueeze(0)]), torch.cat([y, torch.zeros(1)])
+        assert u[5:].std(0).min() > 0.05
+
+
+class TestTurbo:
+    def test_the_region_grows_after_three_successes(self):
+        y = [5.0] * 5 + [4, 3, 2]
+        assert region(y, 4) == (0, 1.6)
+        assert region([*y, 1, 0.5, 0.25], 4) == (0, 1.6)
+
+    def test_it_halves_after_as_many_failures_as_there_are_dimensions(self):
+        assert region([5.0] * 5 + [6] * 3, 4) == (0, 0.8)
+        assert region([5.0] * 5 + [6] * 4, 4) == (0, 0.4)
+
+    def test_a_small_decrease_is_a_failure(self):
+        assert region([5.0] * 5 + [4.999] * 4, 4) == (0, 0.4)
+
+    def test_it_begins_anew_when_it_is_small(self):
+        halvings = math.ceil(math.log2(0.8 / 0.5**7))
+        y = [5.0] * 5 + [6] * 4 * halvings
+        assert region(y, 4) == (len(y), 0.8)
+        assert region([*y, 9, 9, 9, 9, 9, 8, 7, 6], 4) == (len(y), 1.6)
+
+    def test_the_box_has_the_proportions_of_the_length_scales(self):
+        scales = torch.tensor([[0.5, 1.0, 2.0]], dtype=torch.float64)
+        model = SimpleNamespace(covar_module=SimpleNamespace(base_kernel=SimpleNamespace(lengthscale=scales)))
+        low, high = _box(model, torch.full((3,), 0.5, dtype=torch.float64), 0.2)
+        torch.testing.assert_close((high - low), torch.tensor([0.1, 0.2, 0.4], dtype=torch.float64))
+
+    def test_candidates_lie_in_the_box_and_move_about_twenty_coordinates(self, rng):
+        centre = torch.full((50,), 0.5, dtype=torch.float64)
+        found = _candidates(centre, centre - 0.1, centre + 0.2, rng)
+        assert ((found >= 0.4) & (found <= 0.7)).all()
+        moved = (found != centre).sum(-1)
+        assert moved.min() >= 1
+        assert 19 < moved.double().mean() < 22
+
+    @pytest.mark.parametrize("options", [{"chart": "box"}, {"acquisition": "ucb"}])
+    def test_mistakes(self, options):
+        with pytest.raises(ArgumentError):
+            Turbo(**options)
+
+
+class TestElsewhere:
+    def test_what_is_not_registered_says_where_it_is(self):
+        if "cmaes" not in RIVALS:
+            with pytest.raises(ArgumentError, match=r"benchmarks/rivals\.py"):
+                method("cmaes")
+
+    @pytest.mark.parametrize("text", ["cmaes", "optuna", "optuna:sampler=gp"])
+    def test_they_run(self, text, tmp_path, monkeypatch):
+        pytest.importorskip("cma" if text == "cmaes" else "optuna")
+        monkeypatch.setattr("nestbo.experiment.rivals.RIVALS", dict(RIVALS))
+        spec = importlib.util.spec_from_file_location("rivals_script", FOLDER / "rivals.py")
+        script = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, spec.name, script)
+        spec.loader.exec_module(script)
+        straight = run(Trials("ackley", "sphere:3", text, (0,)), 9, tmp_path / "a.npz")
+        assert straight.y.shape == (1, 9)
+        assert Sphere(3).violation(straight.x).max() < 1e-9
+
+    def test_the_suite_has_eight_problems(self):
+        assert len(SUITES["rivals"].tasks) == 8
