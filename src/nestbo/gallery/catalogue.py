@@ -50,6 +50,12 @@ _ENTRIES = (
     Entry("molecule", "the lowest conformer of cysteine", "Torus(5)", ("rdkit", "tblite"), ("chemistry",)),
     Entry("burner", "a fuel blend for a gas turbine", "Simplex(5) × Box(2)", ("cantera",)),
     Entry("printing", "how a part lies on the bed of a 3-D printer", "S²", ("trimesh", "manifold3d", "rtree")),
+    Entry("peg", "the stiffness of a wrist that inserts a peg", "SPD(6)", ("mujoco",)),
+    Entry("water", "where a water molecule binds", "S² × Box × SO(3)", ("rdkit", "tblite"), ("chemistry",)),
+    Entry("basepair", "how two bases of DNA pair", "S² × Box × SO(3)", ("rdkit", "tblite"), ("chemistry",)),
+    Entry("gust", "the worst gust for a drone", "S^95", ("mujoco",), ("quadrotor",)),
+    Entry("lqr", "the weights of a drone's controller", "SPD(12)", ("mujoco",), ("quadrotor",)),
+    Entry("neighbours", "what makes two wines alike", "SPD(13)", ("scikit-learn",)),
 )
 CATALOGUE = {entry.name: entry for entry in _ENTRIES}
 
