@@ -4,9 +4,9 @@ A linear-quadratic regulator needs a matrix that says which errors of position, 
 which combinations of them. People fill its diagonal by Bryson's rule, and turn knobs. Here the drone carries a payload
 that its designer did not know of, and wanted is the matrix with which the real one flies best.
 
-The space is that of symmetric positive definite 12 × 12 matrices, 78 numbers: no other matrix gives a regulator. It is the
-first application that Jaquier and Rozo (2020) name for HD-GaBO. MuJoCo (Apache-2.0) flies the drone, scipy solves the
-Riccati equation. An evaluation is two flights of three seconds.
+The space is that of symmetric positive definite 12 × 12 matrices, 78 numbers: no other matrix gives a regulator. It is
+the first application that Jaquier and Rozo (2020) name for HD-GaBO. MuJoCo (Apache-2.0) flies the drone, scipy solves
+the Riccati equation. An evaluation is two flights of three seconds.
 """
 
 import numpy as np

@@ -4,9 +4,9 @@ A sample of wine is described by thirteen chemical measurements, and its grower 
 (k nearest neighbours). But what is similar? Wanted is the measure of similarity with which the guesses are best. It is
 judged on random halves of the samples, so that values are noisy.
 
-The space is that of symmetric positive definite 13 × 13 matrices, 91 numbers: a matrix M says that the squared distance of two
-samples is dᵀMd (Mahalanobis). People scale each measurement, which is a diagonal M; a full one knows that some measurements
-say the same. Few combinations matter, a nested structure. scikit-learn (BSD-3-Clause) brings data and classifier.
+The space is that of symmetric positive definite 13 × 13 matrices, 91 numbers: a matrix M says that the squared distance
+of two samples is dᵀMd (Mahalanobis). People scale each measurement, which is a diagonal M; a full one knows that some
+measurements say the same. Few combinations matter, a nested structure. scikit-learn (BSD-3-Clause) brings the data.
 """
 
 import numpy as np

@@ -4,9 +4,10 @@ A robot pushes a square peg into a hole that is never quite where the drawing sa
 A wrist that is too stiff jams and breaks things, one that is too soft does not arrive. Wanted is the stiffness, a
 6 × 6 matrix of forces and torques against shifts and turns, with which the peg goes in with least force.
 
-The space is that of symmetric positive definite 6 × 6 matrices, 21 numbers: no other stiffness is stable. The wrist is 16 cm
-above the tip, and what is known to work (compliance with its centre at the tip, Whitney 1982) couples forces with torques, so that
-a diagonal matrix is a compromise. Only the plane of the misalignment matters, a nested structure. MuJoCo (Apache-2.0).
+The space is that of symmetric positive definite 6 × 6 matrices, 21 numbers: no other stiffness is stable. The wrist is
+16 cm above the tip, and what is known to work (compliance with its centre at the tip, Whitney 1982) couples forces with
+torques: a diagonal matrix is a compromise. Only the plane of the misalignment matters, a nested structure. MuJoCo
+(Apache-2.0) simulates the robot.
 """
 
 import numpy as np
@@ -54,10 +55,11 @@ MODEL = mujoco.MjModel.from_xml_string(f"""
 <default><geom friction="0.25 0.005 0.0001" solref="0.006 1" solimp="0.95 0.99 0.0005"/></default>
 <worldbody><body name="hole">{hole()}</body><body name="tool" pos="0 0 0.2"><freejoint/>
 <inertial pos="0 0 {CENTRE}" mass="{MASS}" diaginertia="{" ".join(map(str, INERTIA))}"/>
-<geom type="box" size="{HALF} {HALF} {LENGTH / 2}" pos="0 0 {LENGTH / 2 - ARM}" mass="0"/></body></worldbody></mujoco>""")
+<geom type="box" size="{HALF} {HALF} {LENGTH / 2}" pos="0 0 {LENGTH / 2 - ARM}" mass="0"/></body></worldbody>
+</mujoco>""")
 DATA = mujoco.MjData(MODEL)
 TOOL = MODEL.body("tool").id
-AT_WRIST = np.diag(np.sqrt(np.r_[[MASS] * 3, INERTIA + [MASS * CENTRE**2, MASS * CENTRE**2, 0]]))  # root of the mass
+AT_WRIST = np.diag(np.sqrt(np.r_[[MASS] * 3, INERTIA + MASS * CENTRE**2 * np.array([1, 1, 0])]))  # root of the mass
 
 
 def root(matrix):

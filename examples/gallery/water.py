@@ -1,11 +1,11 @@
 """Where a water molecule binds to uracil.
 
-Whether a drug or a base of RNA dissolves, depends on where water holds on to it. Uracil has four places in its plane that
-water likes, of different depth, and around them nothing. Wanted is the deepest one, with as few evaluations of a
+Whether a drug or a base of RNA dissolves depends on where water holds on to it. Uracil has four places in its plane
+that water likes, of different depth, and around them nothing. Wanted is the deepest one, with as few evaluations of a
 quantum-chemical model as possible (GFN2-xTB, 6 ms; with a costlier model they take hours).
 
-The space is S² × gap × SO(3): the direction from which water comes, how much farther than touching it stays, and how it is
-turned. Three angles for a rotation have a pole where they tear; unit quaternions have none.
+The space is S² × gap × SO(3): the direction from which water comes, how much farther than touching it stays, and how
+it is turned. Three angles for a rotation have a pole where they tear; unit quaternions have none.
 RDKit (BSD-3-Clause) builds the molecules, tblite (LGPL-3.0) computes energies.
 """
 
