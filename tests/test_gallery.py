@@ -11,11 +11,16 @@ from typer.testing import CliRunner
 
 import nestbo as nb
 from nestbo.cli import app
-from nestbo.gallery import CATALOGUE, copy, draw, entry, load, needs
+from nestbo.experiment import main
+from nestbo.gallery import CATALOGUE, Application, Coordinates, copy, draw, entry, load, needs, suite, turbo
 from nestbo.gallery.catalogue import MODULES, folder
+from nestbo.gallery.evaluations import Evaluations, Run, SpentError, summary
+from nestbo.gallery.rivals import METHODS, InCoordinates
+from nestbo.gallery.tables import Row, compared, table
+from nestbo.gallery.turbo import Region
 
 ROOT = Path(__file__).parent.parent
-ALWAYS = {"printing"}  # the others behind --full
+ALWAYS = {"printing", "neighbours"}  # the others behind --full
 
 
 def application(name, request):
@@ -105,3 +110,113 @@ class TestCommand:
         with pytest.raises(nb.ArgumentError, match="exists already"):
             copy("burner", tmp_path)
         assert (tmp_path / "burner.py").read_text() == "mine"
+
+
+class Sketch:
+    """An application without packages: the height of a direction, failing in the south, noisy or constrained."""
+
+    def __new__(cls, name="printing", **options):
+        polar = Coordinates("polar", [0.0, -np.pi], [np.pi, np.pi], cls.polar)
+        vectors = Coordinates("vectors", [-1.0] * 3, [1.0] * 3, lambda u: u / np.linalg.norm(u))
+        given = {"objective": lambda x: float((x[0] - 0.6) ** 2 + x[1] ** 2)} | options
+        return Application(
+            name, "m", nb.Sphere(2), picture=None, coordinates=[polar, vectors], budget=14, worst=9.0, **given
+        )
+
+    @staticmethod
+    def polar(u):
+        return np.array([np.sin(u[0]) * np.cos(u[1]), np.sin(u[0]) * np.sin(u[1]), np.cos(u[0])])
+
+
+class TestEvaluations:
+    def test_the_budget_ends_a_method(self):
+        made = Evaluations(Sketch(), 2)
+        for _ in range(2):
+            made.observe(np.array([1.0, 0, 0]))
+        with pytest.raises(SpentError):
+            made.observe(np.array([1.0, 0, 0]))
+
+    def test_time_ends_a_method(self):
+        with pytest.raises(SpentError):
+            Evaluations(Sketch(), 2, deadline=1.0, clock=lambda: 2.0).observe(np.array([1.0, 0, 0]))
+
+    def test_failures_and_violations_are_the_worst_for_methods_that_know_neither(self):
+        def objective(x):
+            if x[2] > 0:
+                raise ArithmeticError
+            return nb.Observation(1.0, constraints=[x[0], -0.5])
+
+        made = Evaluations(Sketch(objective=objective), 5)
+        assert made.told(np.array([0, 0, 1.0])) == 9.0
+        assert made.told(np.array([-1.0, 0, 0])) == 9.0 + 1.0 + 0.5
+        assert np.isnan(made.values).all()
+        assert made.best is None
+
+    def test_a_run_survives_its_file(self, tmp_path):
+        made = Evaluations(Sketch(truth=lambda x: 7.0), 3)
+        for z in (0.6, np.nan, 0.1):
+            made.observe(np.array([z, 0.0, 0.0]))
+        run = summary(made, "random", "manifold", seed=3, seconds=1.0)
+        assert (run.chosen, run.reached, run.complete) == (0, 7.0, True)
+        run.write(tmp_path / "run.json")
+        assert Run.read(tmp_path / "run.json") == run
+
+
+class TestRivals:
+    @pytest.mark.parametrize("name", [name for name in METHODS if name != "nestbo-metric"])  # slow; has its own tests
+    def test_uses_the_budget(self, name):
+        method, made = METHODS[name], Evaluations(Sketch(), 11 if name == "botorch" else 6)
+        for package in {"cma": ["cma"], "tpe": ["optuna"]}.get(name, []):
+            pytest.importorskip(package)
+        if isinstance(method, InCoordinates):
+            method.run(made, made.application.coordinates[0], seed=1)
+        else:
+            assert method.run(made, seed=1) is not None
+        assert len(made.values) == made.budget
+
+    def test_turbo_shrinks_grows_and_begins_again(self):
+        box = Region()
+        for _ in range(3):
+            box = box.after(True, patience=4)
+        assert box.side == 1.6
+        for _ in range(4):
+            box = box.after(False, patience=4)
+        assert (box.side, box.failures) == (0.8, 0)
+        assert box.after(False, 4).after(True, 4) == Region(0.8, successes=1)
+
+    def test_turbo_searches_the_box_around_the_best(self):
+        best, rng = torch.full((30,), 0.5, dtype=torch.float64), torch.Generator().manual_seed(0)
+        found = turbo._candidates(best, torch.ones(30, dtype=torch.float64), 0.2, rng)
+        assert (found - best).abs().max() <= 0.1
+        assert ((found != best).sum(1) >= 1).all()
+
+
+class TestSuite:
+    def test_cells(self):
+        found = suite.cells("peg,gust", "nestbo,cma", range(2))
+        assert len({cell.name for cell in found}) == len(found) == 2 * 2 * 3
+        assert found[0].name == "peg__nestbo__manifold__0.json"
+        with pytest.raises(nb.SpecificationError, match="Wanted a application"):
+            suite.cells("pge", "all", range(1))
+
+    def test_runs_goes_on_and_makes_a_table(self, tmp_path, capsys):
+        if entry("printing").missing:
+            pytest.skip("needs trimesh")
+        command = ["run", "--suite", "applications", "--problems", "printing", "--methods", "random", "--budget", "3"]
+        for _ in range(2):
+            main([*command, "--trials", "1", "--out", str(tmp_path)])
+        assert "0 of 1 runs" in capsys.readouterr().out
+        main(["table", str(tmp_path), "--suite", "applications"])
+        assert "| random search | manifold |" in capsys.readouterr().out
+
+    def test_a_table_compares_seed_by_seed(self):
+        ours = Row("nestbo", "manifold", tuple(self.run("nestbo", seed, 0.1 * seed) for seed in range(8)))
+        worse = Row("random", "manifold", tuple(self.run("random", seed, 1 + 0.1 * seed) for seed in range(8)))
+        assert compared(ours, worse).startswith("better")
+        assert compared(worse, ours).startswith("worse")
+        assert compared(ours, ours) == "level"
+        assert "| 8 of 8 |" not in "".join(table([ours, worse])[3:])
+
+    @staticmethod
+    def run(method, seed, reached):
+        return Run("peg", method, "manifold", seed, 1, (reached,), 0, reached, 0.1, 0.1)

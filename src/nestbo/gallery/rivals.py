@@ -1,0 +1,118 @@
+"""The methods that applications are compared with: ``METHODS``, where a new one is registered."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nestbo.gallery.application import Coordinates
+from nestbo.gallery.evaluations import Evaluations, SpentError
+from nestbo.gallery.turbo import turbo
+from nestbo.manifolds import Manifold
+from nestbo.strategies import GaBO, RandomSearch, Strategy, default_strategy
+from nestbo.study import Study
+
+_INITIAL = 10  # Sobol points before the first model of BoTorch
+_SPREAD = 0.3  # the first standard deviation of CMA-ES, of the side of the box
+_CENTRAL = (0.2, 0.8)  # where CMA-ES begins, of each side of the box
+
+
+@dataclass(frozen=True)
+class OnSpace:
+    """A strategy of nestbo, which works on the space itself."""
+
+    about: str
+    strategy: Callable[[Manifold], Strategy | None]
+
+    def run(self, made: Evaluations, seed: int) -> int | None:
+        """Minimise; the index of the recommended trial."""
+        application = made.application
+        study = Study(application.space, self.strategy(application.space), seed=seed, **application.settings())
+        with contextlib.suppress(SpentError):
+            study.run(made.observe, made.budget, numpy=True, progress=False, on_error="raise")
+        best = study.recommend()
+        return None if best is None else best.index
+
+
+@dataclass(frozen=True)
+class InCoordinates:
+    """A method for boxes: ``minimise`` takes a function of the unit cube, its size and a seed, until that raises."""
+
+    about: str
+    minimise: Callable[[Callable[[Any], float], int, int], None]
+
+    def run(self, made: Evaluations, coordinates: Coordinates, seed: int) -> None:
+        """Minimise until the evaluations are spent."""
+        with contextlib.suppress(SpentError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of other packages, about their own numbers
+            self.minimise(lambda unit: made.told(coordinates.point(np.asarray(unit))), coordinates.size, seed)
+
+
+def _botorch(f: Callable[[Any], float], size: int, seed: int) -> None:
+    """BoTorch as its tutorials use it: SingleTaskGP, LogEI, ten Sobol points. Failures count as the worst value."""
+    from botorch.acquisition import LogExpectedImprovement
+    from botorch.fit import fit_gpytorch_mll
+    from botorch.models import SingleTaskGP
+    from botorch.models.transforms import Standardize
+    from botorch.optim import optimize_acqf
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+
+    torch.manual_seed(seed)  # optimize_acqf takes no generator; this process does nothing else
+    box = torch.stack([torch.zeros(size), torch.ones(size)]).double()
+    u = torch.quasirandom.SobolEngine(size, scramble=True, seed=seed).draw(_INITIAL, dtype=torch.float64)
+    y = torch.tensor([[-f(point)] for point in u], dtype=torch.float64)
+    while True:
+        model = SingleTaskGP(u, y, outcome_transform=Standardize(1))
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+        improvement = LogExpectedImprovement(model, best_f=y.max())
+        new, _ = optimize_acqf(improvement, box, q=1, num_restarts=4, raw_samples=256, options={"maxiter": 100})
+        u, y = torch.cat([u, new]), torch.cat([y, y.new_tensor([[-f(new[0])]])])
+
+
+def _turbo(f: Callable[[Any], float], size: int, seed: int) -> None:
+    def evaluate(point: Tensor) -> float:
+        return f(point.numpy())
+
+    turbo(evaluate, size, torch.Generator().manual_seed(seed))
+
+
+def _cma(f: Callable[[Any], float], size: int, seed: int) -> None:
+    """CMA-ES from the package cma, begun again where it stops."""
+    import cma
+
+    rng = np.random.default_rng(seed)
+    while True:
+        options = {"seed": int(rng.integers(1, 2**31)), "verbose": -9, "bounds": [0, 1]}
+        search = cma.CMAEvolutionStrategy(rng.uniform(*_CENTRAL, size), _SPREAD, options)
+        while not search.stop():
+            points = search.ask()
+            search.tell(points, [f(point) for point in points])
+
+
+def _tpe(f: Callable[[Any], float], size: int, seed: int) -> None:
+    """Optuna's tree-structured Parzen estimator, the multivariate one."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed, multivariate=True))
+    while True:
+        trial = study.ask()
+        study.tell(trial, f(np.array([trial.suggest_float(f"u{k}", 0.0, 1.0) for k in range(size)])))
+
+
+METHODS: dict[str, OnSpace | InCoordinates] = {
+    "nestbo": OnSpace("nestbo", default_strategy),
+    "nestbo-metric": OnSpace("nestbo, learned metric", lambda space: GaBO(metric="auto")),
+    "botorch": InCoordinates("BoTorch", _botorch),
+    "turbo": InCoordinates("TuRBO", _turbo),
+    "cma": InCoordinates("CMA-ES", _cma),
+    "tpe": InCoordinates("Optuna TPE", _tpe),
+    "random": OnSpace("random search", lambda space: RandomSearch()),
+}
