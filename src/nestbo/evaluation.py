@@ -113,9 +113,8 @@ def observed(found: tuple[float, ...], value: Any) -> float | tuple[float, ...] 
     if not isinstance(value, Observation):
         return plain
     constraints, noise = value.constraints, number(value.noise)
-    return Observation(
-        plain, None if constraints is None else numbers(constraints), value.noise if noise is None else noise
-    )
+    listed = None if constraints is None else numbers(constraints)
+    return Observation(plain, listed, value.noise if noise is None else noise, value.note)
 
 
 def numbers(values: Any) -> list[float]:

@@ -16,6 +16,7 @@ from nestbo.fronts import non_dominated
 from nestbo.memory import Memory
 
 Status = Literal["asked", "told", "failed"]
+State = Literal["asked", "told", "failed", "discarded"]
 Direction = Literal["minimize", "maximize"]
 Directions = Direction | tuple[Direction, ...]  # of one objective, or of each of several
 Noise = float | tuple[float, ...] | Literal["infer"] | None
@@ -25,13 +26,17 @@ Noise = float | tuple[float, ...] | Literal["infer"] | None
 class Observation:
     """What an evaluation gave, where that is more than a number, or more than a number for each objective.
 
-    ``constraints`` are one or several numbers, each ≥ 0 where its constraint is satisfied; ``noise`` is the variance of
-    the noise in the value.
+    Args:
+        value: What was measured.
+        constraints: One or several numbers, each ≥ 0 where its constraint is satisfied.
+        noise: The variance of the noise in the value.
+        note: A text of your own.
     """
 
     value: Any
     constraints: Any = None
     noise: float | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,11 @@ class Trial:
     def noise(self) -> float | None:
         """The variance of the noise in the value, where it was told with it."""
         return self.told.noise
+
+    @property
+    def state(self) -> State:
+        """The status of a trial that counts, or that it was discarded: for tables."""
+        return "discarded" if self.told.discarded else self.status
 
     @property
     def feasible(self) -> bool:
@@ -180,13 +190,13 @@ class History(Sequence[Trial]):
 
     @property
     def finished(self) -> History:
-        """The trials that were told or failed."""
-        return self._with(tuple(trial for trial in self if trial.status != "asked"))
+        """The trials that were told or failed, without those that were discarded."""
+        return self._with(tuple(trial for trial in self if trial.state in ("told", "failed")))
 
     @property
     def pending(self) -> History:
-        """The trials that were asked and not yet told."""
-        return self._with(tuple(trial for trial in self if trial.status == "asked"))
+        """The trials that were asked and not yet told, without those that were discarded."""
+        return self._with(tuple(trial for trial in self if trial.state == "asked"))
 
     @property
     def best(self) -> Trial | None:
@@ -212,7 +222,7 @@ class History(Sequence[Trial]):
 
     @property
     def _feasible(self) -> list[Trial]:
-        return [trial for trial in self if trial.status == "told" and trial.feasible]
+        return [trial for trial in self if trial.state == "told" and trial.feasible]
 
     def check_one(self, wanted: str) -> None:
         """Refuse what several objectives do not have."""
@@ -224,7 +234,7 @@ class History(Sequence[Trial]):
     @property
     def noisy(self) -> bool:
         """Whether values are not to be taken as exact."""
-        return self.noise is not None or any(trial.noise is not None for trial in self)
+        return self.noise is not None or any(trial.noise is not None for trial in self.finished)
 
     @property
     def points(self) -> Tensor:

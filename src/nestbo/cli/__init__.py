@@ -3,7 +3,7 @@
 import io
 import sys
 
-from nestbo.cli import automatic, bench, evaluations, examples, looking, reporting
+from nestbo.cli import automatic, bench, evaluations, examples, looking, mending, reporting
 from nestbo.cli.app import app
 
 
@@ -15,4 +15,4 @@ def main() -> None:
     app(prog_name="nestbo")
 
 
-__all__ = ["app", "automatic", "bench", "evaluations", "examples", "looking", "main", "reporting"]
+__all__ = ["app", "automatic", "bench", "evaluations", "examples", "looking", "main", "mending", "reporting"]

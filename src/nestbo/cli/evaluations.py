@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -13,13 +14,25 @@ from nestbo.errors import ArgumentError, TrialError, shown
 from nestbo.evaluation import numbers
 from nestbo.history import Observation, Trial
 from nestbo.study import Study
+from nestbo.study.settings import checked_note
 from nestbo.text import printable
 
 Numbers = Annotated[
     str | None,
     typer.Option("--constraints", metavar="NUMBERS", help="Found with the value, ≥ 0 where satisfied, such as 0.3,-1."),
 ]
+Note = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="A note of your own, kept with the trial.")]
 Variance = Annotated[str | None, typer.Option("--noise", metavar="VARIANCE", help="Of the noise of this value.")]
+
+
+@dataclass(frozen=True)
+class Came:
+    """What a user tells of a trial: an observation, or why there is none."""
+
+    index: int
+    found: Observation | None
+    failed: str | None
+    note: str | None
 
 
 @app.command()
@@ -62,6 +75,7 @@ def tell(
     failed: Annotated[str | None, typer.Option(metavar="WHY", help="Instead of a value.")] = None,
     constraints: Numbers = None,
     noise: Variance = None,
+    note: Note = None,
     json: Annotated[
         str | None,
         typer.Option(metavar="JSON", help='Instead: {"index": 0, "value": 1.5} or "failed", several, or - for stdin.'),
@@ -69,17 +83,19 @@ def tell(
 ) -> None:
     """Tell the value of a trial, or why it has none; it is on the disk when this returns.
 
-    A value that is not finite (nan, inf) counts as a failure. With --json, "constraints" and "noise" are keys.
+    A value that is not finite (nan, inf) counts as a failure. With --json, "constraints", "noise" and "note" are keys.
     """
-    if json is not None and (index, value, failed, constraints, noise) != (None,) * 5:
+    if json is not None and (index, value, failed, constraints, noise, note) != (None,) * 6:
         raise ArgumentError("tell takes INDEX VALUE, INDEX --failed WHY or --json JSON, got two of these. Keep one.")
-    given = [_outcome(index, value, failed, constraints, noise)] if json is None else map(_checked, entries(json))
-    outcomes = list(given)
+    if json is None:
+        outcomes = [what_came("tell", index, value, failed, constraints, noise, note)]
+    else:
+        outcomes = [_checked(entry) for entry in entries(json)]
     with opened(store) as study:
-        _check_open(study, [at for at, *_ in outcomes])
-        _check_alike([found for _, found, _ in outcomes if found is not None])
-        for at, found, why in outcomes:
-            _say_told(study, study.tell(at, found, failed=why))
+        _check_open(study, [came.index for came in outcomes])
+        _check_alike([came.found for came in outcomes if came.found is not None])
+        for came in outcomes:
+            say(said_of(study, study.tell(came.index, came.found, failed=came.failed, note=came.note)))
 
 
 @app.command()
@@ -89,6 +105,7 @@ def add(
     value: Annotated[str | None, typer.Option(metavar="NUMBER", help="Its value.")] = None,
     constraints: Numbers = None,
     noise: Variance = None,
+    note: Note = None,
     allowed: Annotated[
         str | None, typer.Option(metavar="FILE.py:function", help="The constraints that the study was begun with.")
     ] = None,
@@ -97,7 +114,7 @@ def add(
     ] = None,
 ) -> None:
     """Add an observation made elsewhere; it may violate the constraints that the study was begun with."""
-    observations = _observations(x, value, constraints, noise, json)
+    observations = _observations(x, value, (constraints, noise, note), json)
     with under(store, allowed) as study:
         rehearsal = Study(study.space)  # so that a mistake changes nothing
         for which in (rehearsal, study):
@@ -107,17 +124,19 @@ def add(
 
 
 def _observations(
-    x: str | None, value: str | None, constraints: str | None, noise: str | None, text: str | None
+    x: str | None, value: str | None, more: tuple[str | None, str | None, str | None], text: str | None
 ) -> list[tuple[Any, Observation]]:
     """Points and what was observed there, as they were given."""
+    constraints, noise, note = more
     if x is not None and value is not None and text is None:
-        return [(parsed(x), _observation(number(value), _listed(constraints), _variance(noise)))]
-    if text is not None and (x, value, constraints, noise) == (None,) * 4:
+        return [(parsed(x), _observation(number(value), _listed(constraints), _variance(noise), note))]
+    if text is not None and (x, value, *more) == (None,) * 5:
         return [(entry.get("x"), _found(entry)) for entry in entries(text)]
     raise ArgumentError("add takes --x JSON --value NUMBER, or --json JSON. Give one of the two.")
 
 
-def _index(text: str) -> int:
+def trial_index(text: str) -> int:
+    """The index of a trial, as it was typed."""
     try:
         return int(text)
     except ValueError as error:
@@ -132,27 +151,35 @@ def _variance(text: str | None) -> float | None:
     return None if text is None else number(text)
 
 
-def _observation(value: Any, constraints: Any, noise: Any) -> Observation:
+def _observation(value: Any, constraints: Any, noise: Any, note: Any) -> Observation:
     """What was observed, checked before anything is told."""
     if noise is not None and (isinstance(noise, bool) or not isinstance(noise, int | float) or not noise > 0):
         raise ArgumentError(f"Wanted the variance of the noise, a positive number, got {shown(noise)}.")
-    return Observation(value, None if constraints is None else numbers(constraints), noise)
+    return Observation(value, None if constraints is None else numbers(constraints), noise, note)
 
 
 def _found(entry: dict[str, Any]) -> Observation:
-    return _observation(entry.get("value"), entry.get("constraints"), entry.get("noise"))
+    return _observation(*(entry.get(name) for name in ("value", "constraints", "noise", "note")))
 
 
-def _outcome(
-    index: str | None, value: str | None, failed: str | None, constraints: str | None, noise: str | None
-) -> tuple[int, Observation | None, str | None]:
+def what_came(
+    command: str,
+    index: str | None,
+    value: str | None,
+    failed: str | None,
+    constraints: str | None,
+    noise: str | None,
+    note: str | None,
+) -> Came:
+    """What was typed: an index, and an observation or why there is none."""
     if index is None or (value is None) == (failed is None):
-        raise ArgumentError("tell takes INDEX VALUE, INDEX --failed WHY or --json JSON. Give one of these.")
-    found = None if value is None else _observation(number(value), _listed(constraints), _variance(noise))
-    return _index(index), found, failed
+        more = " or --json JSON" if command == "tell" else ""
+        raise ArgumentError(f"{command} takes INDEX VALUE, INDEX --failed WHY{more}. Give one of these.")
+    found = None if value is None else _observation(number(value), _listed(constraints), _variance(noise), note)
+    return Came(trial_index(index), found, failed, note)
 
 
-def _checked(entry: dict[str, Any]) -> tuple[int, Observation | None, str | None]:
+def _checked(entry: dict[str, Any]) -> Came:
     """What a JSON object tells."""
     index, value, failed = (entry.get(name) for name in ("index", "value", "failed"))
     numeric = isinstance(value, int | float) and not isinstance(value, bool)
@@ -160,7 +187,7 @@ def _checked(entry: dict[str, Any]) -> tuple[int, Observation | None, str | None
         raise ArgumentError(
             f'Wanted {{"index": 0, "value": 1.5}} or {{"index": 0, "failed": "why"}}, got {shown(entry)}.'
         )
-    return index, _found(entry) if numeric else None, failed
+    return Came(index, _found(entry) if numeric else None, failed, checked_note(entry.get("note")))
 
 
 def _check_alike(observations: list[Observation]) -> None:
@@ -171,17 +198,18 @@ def _check_alike(observations: list[Observation]) -> None:
 
 def _check_open(study: Study, indices: list[int]) -> None:
     """Refuse before anything is told, so that a mistake changes nothing."""
-    status = {trial.index: trial.status for trial in study.history}
+    status = {trial.index: trial.state for trial in study.history}
     for index in indices:
         if index not in status:
             raise TrialError(f"There is no trial {index} in this study. nestbo ask --pending lists the open ones.")
         if status[index] != "asked":
-            raise TrialError(f"Trial {index} was {status[index]} already. nestbo add takes another observation.")
+            raise TrialError(f"Trial {index} was {status[index]} already. nestbo correct mends it.")
     if len(set(indices)) < len(indices):
         raise ArgumentError(f"Wanted one value for each trial, got several for one of {indices}. Keep one of them.")
 
 
-def _say_told(study: Study, trial: Trial) -> None:
+def said_of(study: Study, trial: Trial) -> str:
+    """What became of a trial, and the best one now."""
     outcome = repr(trial.value) if trial.status == "told" else f"failed, {printable(str(trial.told.failed), keep='')}"
     best = study.best
-    say(f"Trial {trial.index}: {outcome}." + (f" Best: {best.value!r} (trial {best.index})." if best else ""))
+    return f"Trial {trial.index}: {outcome}." + (f" Best: {best.value!r} (trial {best.index})." if best else "")

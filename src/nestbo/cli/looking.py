@@ -59,6 +59,7 @@ def _in_words(facts: dict[str, Any]) -> dict[str, str]:
     apart = ("counts", "best", "recommended", "nestbo")
     plain = {name: str(value) for name, value in facts.items() if name not in apart and value not in (None, False)}
     trials = f"{counts['told']} told, {counts['failed']} failed, {counts['asked']} pending"
+    trials += f", {counts['discarded']} discarded" if counts.get("discarded") else ""
     found = "none yet" if best is None else f"{best['value']!r} (trial {best['index']})"
     trust = {"trust": f"trial {facts['recommended']['index']}, recommended"} if "recommended" in facts else {}
     return {**plain, "trials": trials, "best": found, **trust}

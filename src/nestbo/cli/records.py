@@ -47,10 +47,12 @@ def record(trial: Trial, times: Times) -> dict[str, Any]:
     asked, told = times.get(trial.index, (None, None))
     return {
         "index": trial.index,
-        "status": trial.status,
+        "status": trial.state,
         "value": trial.value,
         "x": trial.x.tolist(),
         "notes": dict(trial.notes),
+        **({} if trial.told.note is None else {"note": trial.told.note}),
+        **({"corrected": trial.told.corrected} if trial.told.corrected else {}),
         "asked_at": _date(asked),
         "told_at": _date(told),
     }
@@ -72,7 +74,7 @@ def _date(seconds: float | None) -> str | None:
 def summary(study: Study, path: str) -> dict[str, Any]:
     """The study in short: settings, counts, best trial."""
     history = study.history
-    counts = dict.fromkeys(("told", "failed", "asked"), 0) | Counter(trial.status for trial in history)
+    counts = dict.fromkeys(("told", "failed", "asked"), 0) | Counter(trial.state for trial in history)
     best = history.best
     return {
         "store": path,
@@ -88,12 +90,14 @@ def write_csv(study: Study, file: TextIO) -> None:
     writer = csv.writer(file, lineterminator="\n")
     columns = ["_".join(map(str, at)) for at in itertools.product(*map(range, study.space.point_shape))]
     told = next((trial.constraints for trial in study.history if trial.constraints is not None), ())
-    names = [*(f"x{name}" for name in columns), *(f"constraint{k}" for k in range(len(told)))]
+    noted = any(trial.told.note for trial in study.history)
+    names = [*(f"x{name}" for name in columns), *(f"constraint{k}" for k in range(len(told))), *["note"] * noted]
     writer.writerow(["index", "status", "value", "failed", "asked_at", "told_at", *names])
     for trial, row in zip(study.history, records(study), strict=False):
         failed = None if trial.told.failed is None else cell(trial.told.failed)
-        start = [trial.index, trial.status, trial.value, failed, row["asked_at"], row["told_at"]]
-        writer.writerow([*start, *trial.x.flatten().tolist(), *(trial.constraints or [None] * len(told))])
+        start = [trial.index, trial.state, trial.value, failed, row["asked_at"], row["told_at"]]
+        end = [cell(trial.told.note or "")] * noted
+        writer.writerow([*start, *trial.x.flatten().tolist(), *(trial.constraints or [None] * len(told)), *end])
 
 
 def write_jsonl(study: Study, file: TextIO) -> None:
@@ -131,8 +135,11 @@ def table(history: History) -> Any:
     for trial in (*first, *shown):
         value = "" if trial.value is None else f"{trial.value:.6g}"
         last = Text(printable(str(trial.told.failed)) if trial.status == "failed" else short(trial.x))
-        status = trial.status if trial.feasible else f"{trial.status}, infeasible"
+        if trial.told.note:
+            last.append(printable(f"\n{trial.told.note}"), style="italic")
+        status = trial.state if trial.feasible else f"{trial.state}, infeasible"
         style = "bold green" if best is not None and trial.index == best.index else None
+        style = "strike dim" if trial.told.discarded else style
         result.add_row(str(trial.index), status, value, last, style=style)
     return result
 

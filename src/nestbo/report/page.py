@@ -22,7 +22,7 @@ from nestbo.text import printable
 
 _HEAVY = 200_000  # bytes of a drawing; a heavier one becomes a picture of dots
 _SETTINGS = {"svg.hashsalt": "nestbo"}  # the same study gives the same page
-_STATUS = {"asked": "pending", "told": "told", "failed": "failed"}
+_STATUS = {"asked": "pending", "told": "told", "failed": "failed", "discarded": "discarded"}
 _PACKAGES = ("nestbo", "torch", "gpytorch", "botorch", "numpy", "scipy", "matplotlib", "jinja2")
 
 
@@ -71,11 +71,11 @@ def _about(study: Study, now: Snapshot, name: str, facts: Mapping[str, Any]) -> 
         "study": study,
         "error": error,
         "budget": facts.get("budget"),
-        "counts": dict.fromkeys(("told", "failed", "asked"), 0) | Counter(t.status for t in now.history),
+        "counts": dict.fromkeys(("told", "failed", "asked"), 0) | Counter(t.state for t in now.history),
         "best": now.history.best,
         "best_json": None if now.history.best is None else json.dumps(now.history.best.x.tolist()),
         "recommended": _attempt(now.recommended)[0],
-        "infeasible": sum(trial.status == "told" and not trial.feasible for trial in now.history),
+        "infeasible": sum(trial.state == "told" and not trial.feasible for trial in now.history),
         "constrained": any(trial.constraints for trial in now.history),
         "stale": _stale(now),
         "times": _times(now),
@@ -183,7 +183,10 @@ def _row(trial: Trial, now: Snapshot) -> dict[str, Any]:
         "told": told,
         "date": "" if told is None else _date(told),
         "seconds": _seconds(trial, now),
-        "status": _STATUS[trial.status] if trial.feasible or trial.status != "told" else "infeasible",
+        "status": _STATUS[trial.state] if trial.feasible or trial.state != "told" else "infeasible",
+        "discarded": trial.told.discarded,
+        "earlier": [", ".join(map(_number, values)) or "failed" for values in trial.told.corrected],
+        "note": trial.told.note,
         "constraints": ", ".join(f"{c:.4g}".replace("-", "−") for c in trial.constraints or ()),
         "failed": trial.told.failed if trial.status == "failed" else None,
         "short": ", ".join(numbers[:4]) + (", …" if len(numbers) > 4 else ""),

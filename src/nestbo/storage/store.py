@@ -177,6 +177,17 @@ class Store:
             self._write(connection, [done])
         self.file.write_log_at_times()
 
+    def revise(self, trial: Trial, before: Told) -> None:
+        """Replace what was told of a trial, unless it has changed meanwhile; nobody is to evaluate it any more."""
+        with explained(self.path, "write to"), self.file.lock, self.file.connection as connection:
+            self.file.begin()
+            row = self._row(connection, trial.index)
+            if row is None or self._trial(row).told != before:
+                raise TrialError(f"Trial {trial.index} was changed by another process. Look at it and try again.")
+            told = write_told(trial.told)
+            self._write(connection, [row._replace(status=trial.status, told=told, owner=None)])
+        self.file.write_log_at_times()
+
     def add(self, x: Tensor, told: Told) -> int:
         """Record an observation made elsewhere; its index."""
         now = time.time()

@@ -26,7 +26,7 @@ class Judging(Record):
         """The told trial to rely on: where values are noisy, that with the best posterior mean; else the best."""
         history = self._read()
         history.check_one("recommended trial")
-        told = [trial for trial in history if trial.status == "told" and trial.feasible]
+        told = [trial for trial in history.finished if trial.status == "told" and trial.feasible]
         if not told or not history.noisy:
             return self.best
         models = self.models() or self._models(GaBO())

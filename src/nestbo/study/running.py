@@ -16,11 +16,11 @@ from nestbo.progress import Reporter, reporter
 from nestbo.study.asking import Asking
 from nestbo.study.course import Callback, Course, Goal, Stop
 from nestbo.study.judging import Judging
+from nestbo.study.mending import Mending
 from nestbo.study.record import Objective
-from nestbo.study.telling import Telling
 
 
-class Running(Asking, Telling, Judging):
+class Running(Asking, Mending, Judging):
     """The part of a study that evaluates an objective."""
 
     def run(

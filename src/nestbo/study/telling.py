@@ -13,7 +13,7 @@ from nestbo.evaluation import described, number, numbers
 from nestbo.evaluation import values as values_of
 from nestbo.history import Observation, Told, Trial
 from nestbo.study.record import Record
-from nestbo.study.settings import positive
+from nestbo.study.settings import checked_note, positive
 
 
 class Telling(Record):
@@ -27,17 +27,34 @@ class Telling(Record):
         failed: str | None = None,
         constraints: Any = None,
         noise: float | None = None,
+        note: str | None = None,
     ) -> Trial:
         """The value of an asked trial, or why it failed; it is on the disk when this returns.
 
-        ``constraints`` are numbers that were found with the value, each ≥ 0 where its constraint is satisfied, and as
-        many for every trial; ``noise`` is the variance of that of the value. An ``Observation`` holds all three. NaN
-        and infinity count as failures and are recorded as such.
+        Args:
+            trial: The trial, or its index.
+            value: A number, or an ``Observation``, which holds the other arguments, too. NaN and infinity count as
+                failures and are recorded as such.
+            failed: Why there is no value, in place of one.
+            constraints: Numbers that were found with the value, each ≥ 0 where its constraint is satisfied, and as many
+                for every trial.
+            noise: The variance of the noise in the value.
+            note: A text of your own, such as "gripper slipped", shown in tables and in the report.
+
+        Returns:
+            The trial, told or failed.
         """
         if isinstance(value, Observation):
-            value, constraints, noise = value.value, value.constraints, value.noise
+            value, constraints, noise, note = value.value, value.constraints, value.noise, value.note or note
         self._check_open()
-        waiting = self._waiting(trial)
+        done = self._outcome(self._waiting(trial), value, failed, constraints, noise, note)
+        self._store.tell(done)
+        return done
+
+    def _outcome(
+        self, trial: Trial, value: Any, failed: str | None, constraints: Any, noise: Any, note: str | None
+    ) -> Trial:
+        """A trial with what was told of it, checked."""
         if (value is None) == (failed is None):
             raise ArgumentError("tell takes a value or failed='why', got both or neither.")
         values = (
@@ -46,14 +63,26 @@ class Telling(Record):
         facts = self._facts(constraints, noise) if failed is None else {}
         if facts is None:
             failed = f"the constraints are not all finite numbers: {shown(constraints)}"[:500]
-        done = _outcome(replace(waiting, told=replace(waiting.told, **(facts or {}))), values, failed)
-        self._store.tell(done)
-        return done
+        told = replace(trial.told, **(facts or {}), note=checked_note(note) or trial.told.note)
+        return _outcome(replace(trial, told=told), values, failed)
 
-    def add(self, x: Any, value: Any, *, constraints: Any = None, noise: float | None = None) -> Trial:
-        """An observation made elsewhere, with what ``tell`` takes; it may violate constraints known in advance."""
+    def add(
+        self, x: Any, value: Any, *, constraints: Any = None, noise: float | None = None, note: str | None = None
+    ) -> Trial:
+        """An observation made elsewhere; it may violate constraints known in advance.
+
+        Args:
+            x: One point of the space.
+            value: A finite number, or an ``Observation``.
+            constraints: As for ``tell``.
+            noise: As for ``tell``.
+            note: As for ``tell``.
+
+        Returns:
+            The trial, told.
+        """
         if isinstance(value, Observation):
-            value, constraints, noise = value.value, value.constraints, value.noise
+            value, constraints, noise, note = value.value, value.constraints, value.noise, value.note or note
         self._check_open()
         self._check_known("--allowed")
         x = self._point("add", x)
@@ -65,7 +94,7 @@ class Telling(Record):
             raise ArgumentError(f"add takes finite numbers as constraints, got {shown(constraints)}.")
         if self.constraints is not None and not self.constraints.allows(x):
             facts["violation"] = -min(0.0, self.constraints.slack(x.unsqueeze(0)).item())
-        told = Told(values, **facts)
+        told = Told(values, **facts, note=checked_note(note))
         return Trial(self._store.add(x, told), x, "told", told)
 
     def _values(self, value: Any, who: str, otherwise: str) -> tuple[float, ...]:
@@ -102,17 +131,28 @@ class Telling(Record):
             return None
         return {"noise": variance, "constraints": None if values is None else tuple(values)}
 
-    def _waiting(self, trial: Trial | int) -> Trial:
-        """The trial as it is stored, if it waits for a value."""
+    def _same_trial(self, trial: Trial | int) -> Trial:
+        """The trial as it is stored, if it is of this study."""
         index = trial.index if isinstance(trial, Trial) else trial
-        waiting = self._find(index)
-        if isinstance(trial, Trial) and not _same(trial.x, waiting.x):
+        found = self._find(index)
+        if isinstance(trial, Trial) and not _same(trial.x, found.x):
             raise TrialError(
                 f"Trial {index} of this study is another point. Tell the study that asked for it; if x was changed in "
                 f"place, tell({index}, value)."
             )
+        return found
+
+    def _waiting(self, trial: Trial | int) -> Trial:
+        """The trial as it is stored, if it waits for a value."""
+        waiting = self._same_trial(trial)
+        index = waiting.index
+        if waiting.told.discarded:
+            raise TrialError(f"Trial {index} was discarded. Use add(x, value) for an observation of its point.")
         if waiting.status != "asked":
-            raise TrialError(f"Trial {index} was {waiting.status} already. Use add(x, value) for another observation.")
+            raise TrialError(
+                f"Trial {index} was {waiting.status} already. Use correct({index}, value) to mend a "
+                "mistake, or add(x, value) for another observation."
+            )
         return waiting
 
 

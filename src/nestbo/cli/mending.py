@@ -1,0 +1,43 @@
+"""``correct``, ``discard``: for values that were mistyped, and trials that do not count."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from nestbo.cli.app import Store, app, opened, say
+from nestbo.cli.evaluations import Note, Numbers, Variance, said_of, trial_index, what_came
+
+Index = Annotated[str, typer.Argument(metavar="INDEX", help="Of the trial.")]
+
+
+@app.command(context_settings={"ignore_unknown_options": True})  # so that -1.5 is a value
+def correct(
+    store: Store,
+    index: Index,
+    value: Annotated[str | None, typer.Argument(metavar="[VALUE]", help="What should have been told.")] = None,
+    failed: Annotated[str | None, typer.Option(metavar="WHY", help="Instead of a value.")] = None,
+    constraints: Numbers = None,
+    noise: Variance = None,
+    note: Note = None,
+) -> None:
+    """Replace the value of a trial that was told or has failed; the earlier one stays in the file.
+
+    Without --constraints, --noise or --note, those told before stay.
+    """
+    came = what_came("correct", index, value, failed, constraints, noise, note)
+    with opened(store) as study:
+        trial = study.correct(came.index, came.found, failed=came.failed, note=came.note)
+        earlier = trial.told.corrected[-1]
+        was = ", ".join(map(repr, earlier)) if earlier else "no value"
+        say(f"{said_of(study, trial)} It was {was} before.")
+
+
+@app.command()
+def discard(store: Store, index: Index, note: Note = None) -> None:
+    """Leave a trial out of everything; it stays in the file, struck through in the report."""
+    with opened(store) as study:
+        trial = study.discard(trial_index(index), note=note)
+        best = study.best
+        say(f"Trial {trial.index} is discarded." + (f" Best: {best.value!r} (trial {best.index})." if best else ""))
