@@ -82,10 +82,10 @@ def _styles(labels: list[str]) -> dict[str, tuple[str, str]]:
 
 
 def _curves(axes: Any, task: Task, methods: Mapping[str, Series], styles: Mapping[str, tuple[str, str]]) -> None:
-    """The median of the logarithm of regret, and a band between its quartiles."""
+    """The logarithm of the median of regret, the median of the tables, and a band between the quartiles."""
     for label, one in methods.items():
         colour, line = styles[label]
-        low, middle, high = np.quantile(_log(one.best[:, INITIAL - 1 :]), [0.25, 0.5, 0.75], axis=0)
+        low, middle, high = _log(np.quantile(one.best[:, INITIAL - 1 :], [0.25, 0.5, 0.75], axis=0))
         at = np.arange(len(middle))
         axes.plot(at, middle, color=colour, linestyle=line, label=label)
         axes.fill_between(at, low, high, color=colour, alpha=0.1, linewidth=0)
@@ -96,12 +96,12 @@ def _curves(axes: Any, task: Task, methods: Mapping[str, Series], styles: Mappin
 def _boxes(
     axes: Any, methods: Mapping[str, Series], styles: Mapping[str, tuple[str, str]], suite: Suite | None
 ) -> None:
-    """Where trials ended."""
+    """Where trials ended; the line in a box is the median of the tables."""
     ends = [_log(one.best[:, -1]) for one in methods.values()]
+    middles = [float(_log(np.median(one.best[:, -1]))) for one in methods.values()]
     names = [f"{called(label, suite)} ({len(end)})" for label, end in zip(methods, ends, strict=True)]
-    made = axes.boxplot(
-        ends, orientation="horizontal", tick_labels=names, widths=0.6, patch_artist=True, flierprops={"markersize": 3}
-    )
+    looks: dict[str, Any] = {"widths": 0.6, "patch_artist": True, "flierprops": {"markersize": 3}}
+    made = axes.boxplot(ends, orientation="horizontal", tick_labels=names, usermedians=middles, **looks)
     for label, box, middle in zip(methods, made["boxes"], made["medians"], strict=True):
         box.set(facecolor=styles[label][0], alpha=0.6, edgecolor="#333333")
         middle.set(color="#333333", linewidth=1.5)

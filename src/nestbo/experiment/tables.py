@@ -91,21 +91,23 @@ def _medians(each: dict[Task, list[Row]], suite: Suite | None) -> list[str]:
 def _median(row: Row | None) -> str:
     if row is None:
         return ""
-    return f"{row.median:.3g}" + ("" if row.rank is None else f" ({row.rank})")
+    found = row.clusters
+    shown = f"{row.median:.3g}" if found is None else f"{found.share:.0%} below {found.between:.2g}"
+    return shown + ("" if row.rank is None else f" ({row.rank})")
 
 
 def _numbers(made: Sequence[Row], suite: Suite | None, goal: float) -> list[str]:
     """All numbers of a problem, the best method first."""
-    words = ("rank", "method", "median", "95 % interval", "quartiles", f"≤ {goal:g}", f"evaluations to {goal:g}")
-    lines = _head(*words, "p against the best", "s per suggestion", "trials × evaluations")
+    words = ("rank", "method", "median", "95 % of the median", "quartiles", f"≤ {goal:g}", f"evaluations to {goal:g}")
+    lines = _head(*words, "p against the best (Holm)", "s per suggestion", "trials × evaluations")
     for row in sorted(made, key=lambda row: row.median):
         cells = (
             "" if row.rank is None else str(row.rank),
             called(row.label, suite),
-            f"{row.median:.3g}",
+            _middle(row),
             f"{row.interval[0]:.3g} to {row.interval[1]:.3g}",
             f"{row.quartiles[0]:.3g}, {row.quartiles[1]:.3g}",
-            f"{row.success:.0%}",
+            f"{row.success:.0%} ({row.likely[0]:.0%}, {row.likely[1]:.0%})",
             "" if row.reached is None else f"{row.reached:.0f}",
             "" if row.p is None else f"{row.p:.2g}",
             f"{row.pace:.2g}",
@@ -113,6 +115,14 @@ def _numbers(made: Sequence[Row], suite: Suite | None, goal: float) -> list[str]
         )
         lines.append(_line(*cells))
     return lines
+
+
+def _middle(row: Row) -> str:
+    """The median; of two clusters the share of trials in the lower one, since a median may lie between them."""
+    if row.clusters is None:
+        return f"{row.median:.3g}"
+    low, high = row.clusters.likely
+    return f"{row.clusters.share:.0%} ({low:.0%}, {high:.0%}) below {row.clusters.between:.2g}"
 
 
 def _head(*cells: str) -> list[str]:

@@ -1,0 +1,151 @@
+"""Statistics over trials and over problems, against values from textbooks and by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import friedmanchisquare
+
+from nestbo.experiment import Task
+from nestbo.experiment.comparison import (
+    common,
+    contests,
+    critical_difference,
+    performance,
+    profiles,
+    ranks,
+    ratios,
+    solved,
+)
+from nestbo.experiment.results import Series
+from nestbo.experiment.statistics import holm, interval, parted, rows, wilson
+
+TASKS = [Task("ackley", f"sphere:{n}") for n in range(2, 12)]
+
+
+def series(end, n=20):
+    """Trials that fall from 1 to their end, evenly in the logarithm, after five evaluations at 1."""
+    end = np.asarray(end, dtype=float)
+    share = np.r_[np.zeros(5), np.linspace(0, 1, n - 5)]
+    return Series(tuple(range(len(end))), end[:, None] ** share, 0.5, ("cpu",))
+
+
+def noisy(scale, seed, trials=30):
+    return series(scale * np.random.default_rng(seed).lognormal(sigma=0.3, size=trials))
+
+
+class TestOneProblem:
+    def test_holm_as_in_his_paper(self):
+        """The example of most textbooks: 0.01, 0.04, 0.03, 0.005 become 0.03, 0.06, 0.06, 0.02."""
+        assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+        assert holm([]) == []
+        assert holm([0.7, 0.9]) == [1.0, 1.0]
+
+    def test_wilson(self):
+        """Agresti and Coull (1998): 0 of 10 gives an upper bound of z²/(n + z²)."""
+        z = 1.959963984540054
+        assert wilson(0, 10) == pytest.approx((0.0, z**2 / (10 + z**2)), abs=1e-12)
+        assert wilson(8, 10) == pytest.approx((0.4901625, 0.9433178), abs=1e-6)
+
+    def test_the_interval_of_a_median_is_scipys(self):
+        low, high = interval(np.arange(10.0))
+        assert (low, high) == (2.0, 7.0)
+        assert interval(np.array([3.0])) == (3.0, 3.0)
+
+    def test_two_clusters_are_found_where_they_are(self):
+        found = parted(np.r_[np.full(12, 1e-3), np.full(18, 1.65)])
+        assert found.share == pytest.approx(0.4)
+        assert found.between == pytest.approx(math.sqrt(1e-3 * 1.65))
+        assert found.likely == pytest.approx(wilson(12, 30))
+
+    def test_one_cluster_outliers_and_few_trials_are_no_two(self):
+        assert parted(np.random.default_rng(0).lognormal(size=30)) is None
+        assert parted(np.r_[np.full(28, 1.0), 1e-6, 1e-6]) is None
+        assert parted(np.array([1e-6, 1e-6, 1, 1])) is None
+
+    def test_rows_are_corrected_for_their_number(self):
+        methods = {"a": noisy(1e-3, 0, 8), "b": noisy(1e-1, 1, 8), "c": noisy(1.0, 2, 8)}
+        made = {row.label: row for row in rows(methods, 0.5)}
+        assert made["a"].p is None
+        assert made["b"].p == made["c"].p == pytest.approx(2 * 2 / 2**8)
+        assert made["a"].likely == wilson(8, 8)
+
+
+class TestContests:
+    def test_wins_ties_and_losses(self):
+        """Against b the hero wins all ten, against c it is level, against d it loses all."""
+        found = {
+            task: {
+                "hero": noisy(1e-3, k),
+                "b": noisy(1e-1, 100 + k),
+                "c": noisy(1e-3, 200 + k),
+                "d": noisy(1e-5, 300 + k),
+                "oracle": noisy(1e-6, 400 + k),
+            }
+            for k, task in enumerate(TASKS)
+        }
+        made = {one.label: (one.wins, one.ties, one.losses) for one in contests(found, "hero")}
+        assert made["b"] == (10, 0, 0)
+        assert made["c"][1] >= 9
+        assert made["d"] == (0, 0, 10)
+        assert "oracle" not in made
+
+    def test_few_trials_prove_nothing(self):
+        found = {TASKS[0]: {"hero": noisy(1e-3, 0, 4), "b": noisy(1.0, 1, 4)}}
+        (one,) = contests(found, "hero")
+        assert (one.wins, one.ties, one.losses) == (0, 1, 0)
+
+    def test_problems_without_the_hero_do_not_count(self):
+        assert contests({TASKS[0]: {"a": noisy(1, 0)}}, "hero") == []
+
+
+class TestRanks:
+    @pytest.mark.parametrize(("methods", "q"), [(2, 1.960), (3, 2.343), (5, 2.728), (10, 3.164)])
+    def test_critical_differences_are_those_of_demsar(self, methods, q):
+        """His table 5a, to its three digits."""
+        expected = q * math.sqrt(methods * (methods + 1) / (6 * 14))
+        assert critical_difference(methods, 14) == pytest.approx(expected, rel=2e-3)
+
+    def test_mean_ranks(self):
+        medians = np.array([[1, 2, 3], [2, 1, 3], [1, 1, 3], [1, 3, 2]], dtype=float)
+        found = {
+            task: {label: series(np.full(3, 10.0**-4 * m)) for label, m in zip("abc", row, strict=True)}
+            for task, row in zip(TASKS, medians, strict=False)
+        }
+        made = ranks(found)
+        assert made.means == {"a": (1 + 2 + 1.5 + 1) / 4, "b": (2 + 1 + 1.5 + 3) / 4, "c": (3 + 3 + 3 + 2) / 4}
+        assert made.p == pytest.approx(friedmanchisquare(*medians.T).pvalue)
+        assert made.problems == 4
+
+    def test_only_methods_of_all_problems_have_one(self):
+        found = {TASKS[0]: {"a": series([0.1]), "b": series([0.1])}, TASKS[1]: {"a": series([0.1])}}
+        assert common(found) == ["a"]
+        assert list(ranks(found).means) == ["a"]
+
+
+class TestProfiles:
+    def test_evaluations_until_a_share_of_the_start(self):
+        best = np.array([[9, 8, 7, 6, 4, 2, 0.3], [9, 9, 9, 9, 8, 8, 8]])
+        np.testing.assert_array_equal(solved(best, 0.5), [6, math.inf])
+        np.testing.assert_array_equal(solved(best, 0.1), [7, math.inf])
+
+    def test_problems_count_alike(self):
+        found = {TASKS[0]: {"a": series([1e-4] * 9)}, TASKS[1]: {"a": series([1e-4, 1.0])}}
+        curve = profiles(found, 0.01)["a"]
+        assert curve.shape == (20,)
+        assert curve[4] == 0
+        assert curve[-1] == pytest.approx((1 + 0.5) / 2)
+        assert (np.diff(curve) >= 0).all()
+
+    def test_ratios_to_the_quickest(self):
+        quick, slow, never = series([1e-8]), series([1e-3]), series([0.9])
+        found = {TASKS[0]: {"a": quick, "b": slow, "c": never}, TASKS[1]: {"a": slow, "b": quick, "c": never}}
+        made = ratios(found, 0.01)
+        ratio = solved(slow.best, 0.01)[0] / solved(quick.best, 0.01)[0]
+        np.testing.assert_allclose(sorted(made["a"]), [1, ratio])
+        assert performance(made["a"], 1) == 0.5
+        assert performance(made["a"], ratio) == 1
+        assert performance(made["c"], 1e9) == 0
+
+    def test_nothing_measured(self):
+        assert profiles({}, 0.1) == ratios({}, 0.1) == {}
