@@ -11,13 +11,12 @@ from typer.testing import CliRunner
 
 import nestbo as nb
 from nestbo.cli import app
-from nestbo.experiment import main
-from nestbo.gallery import CATALOGUE, Application, Coordinates, copy, draw, entry, load, needs, suite, turbo
+from nestbo.experiment import applications, main
+from nestbo.experiment.applications import METHODS, Evaluations, InCoordinates, Run, SpentError
+from nestbo.experiment.applications.evaluations import summary
+from nestbo.experiment.applications.tables import Row, compared, table
+from nestbo.gallery import CATALOGUE, Application, Coordinates, copy, draw, entry, load, needs
 from nestbo.gallery.catalogue import MODULES, folder
-from nestbo.gallery.evaluations import Evaluations, Run, SpentError, summary
-from nestbo.gallery.rivals import METHODS, InCoordinates
-from nestbo.gallery.tables import Row, compared, table
-from nestbo.gallery.turbo import Region
 
 ROOT = Path(__file__).parent.parent
 ALWAYS = {"printing", "neighbours"}  # the others behind --full
@@ -174,30 +173,14 @@ class TestRivals:
             assert method.run(made, seed=1) is not None
         assert len(made.values) == made.budget
 
-    def test_turbo_shrinks_grows_and_begins_again(self):
-        box = Region()
-        for _ in range(3):
-            box = box.after(True, patience=4)
-        assert box.side == 1.6
-        for _ in range(4):
-            box = box.after(False, patience=4)
-        assert (box.side, box.failures) == (0.8, 0)
-        assert box.after(False, 4).after(True, 4) == Region(0.8, successes=1)
-
-    def test_turbo_searches_the_box_around_the_best(self):
-        best, rng = torch.full((30,), 0.5, dtype=torch.float64), torch.Generator().manual_seed(0)
-        found = turbo._candidates(best, torch.ones(30, dtype=torch.float64), 0.2, rng)
-        assert (found - best).abs().max() <= 0.1
-        assert ((found != best).sum(1) >= 1).all()
-
 
 class TestSuite:
     def test_cells(self):
-        found = suite.cells("peg,gust", "nestbo,cma", range(2))
+        found = applications.cells("peg,gust", "nestbo,cma", range(2))
         assert len({cell.name for cell in found}) == len(found) == 2 * 2 * 3
         assert found[0].name == "peg__nestbo__manifold__0.json"
         with pytest.raises(nb.SpecificationError, match="Wanted a application"):
-            suite.cells("pge", "all", range(1))
+            applications.cells("pge", "all", range(1))
 
     def test_runs_goes_on_and_makes_a_table(self, tmp_path, capsys):
         if entry("printing").missing:

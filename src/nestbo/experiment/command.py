@@ -11,16 +11,13 @@ from typing import Any, TypeAlias
 import torch
 
 from nestbo.errors import NestboError
+from nestbo.experiment import applications
 from nestbo.experiment.results import pack, results, unpack
 from nestbo.experiment.runner import run as run_cells
 from nestbo.experiment.suites import SUITES, suite
 from nestbo.experiment.tables import report, tables
 from nestbo.experiment.trials import Trials, run
 from nestbo.gallery import CATALOGUE
-from nestbo.gallery import suite as gallery
-from nestbo.gallery.rivals import METHODS as RIVALS
-from nestbo.gallery.tables import read
-from nestbo.gallery.tables import tables as applications
 from nestbo.manifolds.base import check_size
 from nestbo.text import printable
 
@@ -61,15 +58,15 @@ def _list(given: argparse.Namespace) -> None:
         for label, method in found.methods.items():
             texts = dict.fromkeys(text for task in found.tasks if (text := method.text(task)) is not None)
             _say(f"  {label:17} {method.about}: {' | '.join(texts)}")
-    _say(f"{gallery.SUITE}: {gallery.ABOUT}")
+    _say(f"{applications.SUITE}: {applications.ABOUT}")
     _say("  problems: " + ", ".join(CATALOGUE))
-    for label, rival in RIVALS.items():
+    for label, rival in applications.METHODS.items():
         _say(f"  {label:17} {rival.about}")
 
 
 def _add_run(commands: Commands) -> None:
     parser = commands.add_parser("run", help="run a suite, or go on with it")
-    parser.add_argument("--suite", default="paper", choices=[*SUITES, gallery.SUITE])
+    parser.add_argument("--suite", default="paper", choices=[*SUITES, applications.SUITE])
     parser.add_argument("--methods", default="all", help="labels, separated by commas")
     parser.add_argument("--problems", default="all", help="names or parts of them, separated by commas")
     parser.add_argument("--jobs", type=_count, default=1, help="processes")
@@ -81,9 +78,9 @@ def _add_run(commands: Commands) -> None:
 def _run(given: argparse.Namespace) -> int:
     seeds = range(given.first, given.first + given.trials)
     options: dict[str, Any] = {"jobs": given.jobs, "threads": given.threads, "limit": given.limit}
-    if given.suite == gallery.SUITE:
-        wanted = gallery.cells(given.problems, given.methods, seeds)
-        wrong = gallery.run(wanted, given.out, budget=given.budget, **options)
+    if given.suite == applications.SUITE:
+        wanted = applications.cells(given.problems, given.methods, seeds)
+        wrong = applications.run(wanted, given.out, budget=given.budget, **options)
     else:
         chosen = suite(given.suite)
         cells = chosen.cells(given.methods, given.problems, seeds=seeds, chunk=given.chunk)
@@ -125,14 +122,14 @@ def _add_common(parser: argparse.ArgumentParser, trials: int, budget: int | None
 
 def _add_table(commands: Commands) -> None:
     parser = commands.add_parser("table", help="medians, ranks, intervals, successes, times: in Markdown")
-    _add_places(parser, more=[gallery.SUITE])
+    _add_places(parser, more=[applications.SUITE])
     parser.add_argument("--target", type=float, help="the regret that counts as a success")
     parser.set_defaults(command=_table)
 
 
 def _table(given: argparse.Namespace) -> None:
-    if given.suite == gallery.SUITE:
-        for line in applications(read(given.places)):
+    if given.suite == applications.SUITE:
+        for line in applications.tables(applications.read(given.places)):
             _say(line)
         return
     chosen = None if given.suite is None else suite(given.suite)

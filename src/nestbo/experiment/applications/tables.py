@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import wilcoxon
 
+from nestbo.experiment.applications.evaluations import Run
+from nestbo.experiment.applications.methods import METHODS
 from nestbo.gallery.catalogue import CATALOGUE
-from nestbo.gallery.evaluations import Run
-from nestbo.gallery.rivals import METHODS
 
 OURS = "nestbo"
 _CLOSE = 0.95  # of the way from random search to the best value known: a success

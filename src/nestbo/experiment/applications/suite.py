@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from nestbo.errors import ArgumentError
+from nestbo.experiment.applications.evaluations import Evaluations, Run, summary
+from nestbo.experiment.applications.methods import METHODS, InCoordinates
 from nestbo.gallery.catalogue import CATALOGUE, entry, load
-from nestbo.gallery.evaluations import Evaluations, Run, summary
-from nestbo.gallery.rivals import METHODS, InCoordinates
 from nestbo.specification import check_known
 
 SUITE = "applications"

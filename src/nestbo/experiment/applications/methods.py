@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from nestbo.gallery.application import Coordinates
-from nestbo.gallery.evaluations import Evaluations, SpentError
-from nestbo.gallery.turbo import turbo
+from nestbo.experiment.applications.evaluations import Evaluations, SpentError
+from nestbo.experiment.rivals import BoTorch, Rival, Turbo
+from nestbo.experiment.rivals.base import INITIAL
+from nestbo.gallery import Coordinates
 from nestbo.manifolds import Manifold
 from nestbo.strategies import GaBO, RandomSearch, Strategy, default_strategy
 from nestbo.study import Study
 
-_INITIAL = 10  # Sobol points before the first model of BoTorch
+_SEEDS = 10_000  # more than a run has evaluations, so that each has a seed of its own
 _SPREAD = 0.3  # the first standard deviation of CMA-ES, of the side of the box
 _CENTRAL = (0.2, 0.8)  # where CMA-ES begins, of each side of the box
 
@@ -55,32 +55,17 @@ class InCoordinates:
             self.minimise(lambda unit: made.told(coordinates.point(np.asarray(unit))), coordinates.size, seed)
 
 
-def _botorch(f: Callable[[Any], float], size: int, seed: int) -> None:
-    """BoTorch as its tutorials use it: SingleTaskGP, LogEI, ten Sobol points. Failures count as the worst value."""
-    from botorch.acquisition import LogExpectedImprovement
-    from botorch.fit import fit_gpytorch_mll
-    from botorch.models import SingleTaskGP
-    from botorch.models.transforms import Standardize
-    from botorch.optim import optimize_acqf
-    from gpytorch.mlls import ExactMarginalLogLikelihood
+def _told(rival: Rival, initial: int) -> Callable[[Callable[[Any], float], int, int], None]:
+    """A rival that says which point of the cube is next, after so many Sobol points."""
 
-    torch.manual_seed(seed)  # optimize_acqf takes no generator; this process does nothing else
-    box = torch.stack([torch.zeros(size), torch.ones(size)]).double()
-    u = torch.quasirandom.SobolEngine(size, scramble=True, seed=seed).draw(_INITIAL, dtype=torch.float64)
-    y = torch.tensor([[-f(point)] for point in u], dtype=torch.float64)
-    while True:
-        model = SingleTaskGP(u, y, outcome_transform=Standardize(1))
-        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-        improvement = LogExpectedImprovement(model, best_f=y.max())
-        new, _ = optimize_acqf(improvement, box, q=1, num_restarts=4, raw_samples=256, options={"maxiter": 100})
-        u, y = torch.cat([u, new]), torch.cat([y, y.new_tensor([[-f(new[0])]])])
+    def minimise(f: Callable[[Any], float], size: int, seed: int) -> None:
+        u = torch.quasirandom.SobolEngine(size, scramble=True, seed=seed).draw(initial, dtype=torch.float64)
+        y = torch.tensor([f(point) for point in u], dtype=torch.float64)
+        while True:
+            new = rival.next(u, y, _SEEDS * seed + len(y)).clamp(0, 1)
+            u, y = torch.cat([u, new[None]]), torch.cat([y, y.new_tensor([f(new)])])
 
-
-def _turbo(f: Callable[[Any], float], size: int, seed: int) -> None:
-    def evaluate(point: Tensor) -> float:
-        return f(point.numpy())
-
-    turbo(evaluate, size, torch.Generator().manual_seed(seed))
+    return minimise
 
 
 def _cma(f: Callable[[Any], float], size: int, seed: int) -> None:
@@ -110,8 +95,8 @@ def _tpe(f: Callable[[Any], float], size: int, seed: int) -> None:
 METHODS: dict[str, OnSpace | InCoordinates] = {
     "nestbo": OnSpace("nestbo", default_strategy),
     "nestbo-metric": OnSpace("nestbo, learned metric", lambda space: GaBO(metric="auto")),
-    "botorch": InCoordinates("BoTorch", _botorch),
-    "turbo": InCoordinates("TuRBO", _turbo),
+    "botorch": InCoordinates("BoTorch", _told(BoTorch(), 10)),
+    "turbo": InCoordinates("TuRBO", _told(Turbo(), INITIAL)),
     "cma": InCoordinates("CMA-ES", _cma),
     "tpe": InCoordinates("Optuna TPE", _tpe),
     "random": OnSpace("random search", lambda space: RandomSearch()),
