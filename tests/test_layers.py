@@ -15,6 +15,7 @@ SOURCE = Path(nestbo.__file__).parent
 # place here.
 LAYERS = (
     ("errors", "calls", "interrupts", "text"),
+    ("lazy",),
     ("specification", "linalg", "apart", "fronts"),
     ("manifolds",),
     ("memory",),
@@ -39,8 +40,8 @@ GEOMETRY = {"errors", "specification", "linalg", "manifolds"}
 # What the order alone would still allow.
 ONLY = {
     "kernels": GEOMETRY,
-    "history": GEOMETRY | {"memory", "fronts"},
-    "storage": GEOMETRY | {"history", "memory", "calls", "interrupts"},
+    "history": GEOMETRY | {"memory", "fronts", "lazy"},
+    "storage": GEOMETRY | {"history", "memory", "calls", "interrupts", "lazy"},
     "problems": GEOMETRY | {"nested", "optimise"},
     "plots": GEOMETRY | {"history", "memory", "storage", "fronts"},
 }

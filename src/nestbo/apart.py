@@ -14,9 +14,8 @@ from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-import torch
-
 from nestbo.interrupts import held_back, let_through
+from nestbo.lazy import torch
 
 T = TypeVar("T")
 

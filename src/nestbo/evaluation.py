@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-import torch
 
 from nestbo.apart import apart
 from nestbo.errors import ArgumentError, ObjectiveError, shown
 from nestbo.history import Observation
 from nestbo.interrupts import let_through
+from nestbo.lazy import torch
 
 _BORN = os.getpid()
 _LONGEST = 2e6  # seconds that a system waits for a pipe: 23 days

@@ -6,14 +6,17 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal, overload
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from nestbo.errors import ArgumentError
 from nestbo.fronts import non_dominated
 from nestbo.memory import Memory
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:
+    from nestbo.lazy import torch
 
 Status = Literal["asked", "told", "failed"]
 State = Literal["asked", "told", "failed", "discarded"]

@@ -11,14 +11,20 @@ from functools import cache
 from importlib import metadata
 from itertools import product
 from types import NoneType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from nestbo.history import Told, Trial
 from nestbo.memory import Memory
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:
+    from nestbo.lazy import torch
+
+Array = np.ndarray[Any, Any]
 
 UNREADABLE = (ValueError, TypeError, RecursionError, OverflowError)
 _DIGEST = 8  # bytes: one damaged row in 10^19 goes unnoticed
@@ -83,13 +89,18 @@ def pack(x: Tensor) -> bytes:
     return x.detach().cpu().numpy().astype("<f8").tobytes()
 
 
-def trial_of(row: Row, shape: tuple[int, ...]) -> Trial:
-    """The trial of a row that has a point."""
+def tensor(values: Array) -> Tensor:
+    """A point as the library has it."""
+    return torch.from_numpy(values)
+
+
+def trial_of(row: Row, shape: tuple[int, ...], point_of: Callable[[Array], Any] = tensor) -> Trial:
+    """The trial of a row that has a point, which ``point_of`` makes of its numbers."""
     point = np.frombuffer(row.x or b"", dtype="<f8").astype(np.float64).reshape(shape)
     told, memory = read_told(row.told), Memory.of(json.loads(row.memory))
     if row.status not in ("asked", "told", "failed") or bool(told.values) != (row.status == "told"):
         raise ValueError(f"it is {row.status!r} with the values {told.values}"[:200])
-    return Trial(row.number, torch.from_numpy(point), row.status, told, memory)  # type: ignore[arg-type]
+    return Trial(row.number, point_of(point), row.status, told, memory)  # type: ignore[arg-type]
 
 
 def write_told(told: Told) -> str:

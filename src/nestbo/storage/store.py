@@ -12,18 +12,32 @@ import json
 import os
 import sqlite3
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from nestbo.errors import StoreError, TrialError
 from nestbo.history import Told, Trial
 from nestbo.storage.file import File, undo
 from nestbo.storage.opening import explained
 from nestbo.storage.owners import NOBODY, QUEUE, alive, owner
-from nestbo.storage.rows import COLUMNS, UNREADABLE, Row, checked, checksum, pack, trial_of, version, write_told
+from nestbo.storage.rows import (
+    COLUMNS,
+    UNREADABLE,
+    Array,
+    Row,
+    checked,
+    checksum,
+    pack,
+    tensor,
+    trial_of,
+    version,
+    write_told,
+)
 from nestbo.storage.schema import make, put_row, put_setting
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _CONTENT = "SELECT 1 FROM sqlite_master LIMIT 1"
 Times = tuple[float | None, float | None]  # when a trial was asked and told, in seconds since 1970
@@ -32,8 +46,13 @@ Times = tuple[float | None, float | None]  # when a trial was asked and told, in
 class Store:
     """What is kept of one study. Every method is one transaction."""
 
-    def __init__(self, path: str | os.PathLike[str] | None, shape: tuple[int, ...] = ()) -> None:
-        self.file, self.shape = File(path), shape
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None,
+        shape: tuple[int, ...] = (),
+        point_of: Callable[[Array], Any] = tensor,
+    ) -> None:
+        self.file, self.shape, self.point_of = File(path), shape, point_of
         self.path = self.file.path
 
     def close(self) -> None:
@@ -211,7 +230,7 @@ class Store:
 
     def _trial(self, row: Row) -> Trial:
         try:
-            return trial_of(row, self.shape)
+            return trial_of(row, self.shape, self.point_of)
         except UNREADABLE as error:
             raise self._damaged(row.number, error) from error
 
