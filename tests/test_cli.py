@@ -17,7 +17,7 @@ import torch
 from typer.testing import CliRunner
 
 import nestbo as nb
-from nestbo.cli import app
+from nestbo.cli import app, objective
 
 TUTORIAL = Path(__file__).parent.parent / "docs" / "tutorial.md"
 FUNCTIONS = """
@@ -224,7 +224,7 @@ def test_ctrl_c_anywhere_is_130(arguments, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("nestbo.cli.evaluations.put", interrupt)
-    monkeypatch.setattr("nestbo.cli.looking.first_line", interrupt)
+    monkeypatch.setattr("nestbo.cli.looking.check_known", interrupt)
     assert "Interrupted" in said(*arguments, code=130)
 
 
@@ -235,7 +235,7 @@ def test_ctrl_c_anywhere_is_130(arguments, monkeypatch):
     ("arguments", "words"),
     [
         (["run", "f.py:heigt"], "Did you mean 'height'?"),
-        (["run", "f.py:constant"], "which is none"),
+        (["run", "f.py:constant"], "f.py has no function"),
         (["run", "f.py"], "FILE.py:function or problem:NAME, got 'f.py'"),
         (["run", "g.py:height"], "there is no file g.py"),
         (["run", "problem:akley"], "Did you mean 'ackley'?"),
@@ -445,13 +445,59 @@ def test_plot(kind):
         ("kernels", nb.kernels.KERNELS),
         ("strategies", nb.strategies.STRATEGIES),
         ("problems", nb.problems.PROBLEMS),
+        ("plots", nb.plots.DRAWINGS),
     ],
 )
 def test_list(topic, registry):
+    """The table that the command reads has what is registered, and an example of each that works."""
     lines = invoke("list", topic).stdout.splitlines()
     assert [line.split()[0] for line in lines] == list(registry)
-    assert all(len(line.split()) > 1 for line in lines)
-    assert list(json.loads(invoke("list", topic, "--json").stdout)) == list(registry)
+    assert all(len(line.split()) > 2 for line in lines)
+    entries = json.loads(invoke("list", topic, "--json").stdout)
+    assert list(entries) == list(registry)
+    readers = {"manifolds": nb.space, "strategies": nb.strategy, "kernels": nb.strategy}
+    for name, entry in entries.items():
+        assert name in entry["example"]
+        if topic in readers:
+            readers[topic](entry["example"])
+        if topic == "problems":
+            objective.load(entry["example"], nb.Sphere(6))
+
+
+def test_the_help_of_plot_lists_the_kinds():
+    text = " ".join(invoke("plot", "--help", COLUMNS="200").stdout.split())
+    assert all(kind in text for kind in nb.plots.DRAWINGS)
+
+
+WITHOUT = """
+import sys
+from nestbo.cli import main
+try:
+    main()
+finally:
+    print("torch" in sys.modules, file=sys.stderr)
+"""
+
+
+def alone(*arguments, **env):
+    """What the command prints in a process of its own, and whether that process imported torch."""
+    command = [sys.executable, "-c", WITHOUT, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | env, timeout=100)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr.split()[-1] == "True"
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("run", "--help"), ("list", "manifolds")], ids=str)
+def test_what_needs_no_tensors_does_not_wait_for_torch(arguments):
+    printed, with_torch = alone(*arguments)
+    assert printed
+    assert not with_torch
+
+
+def test_completion_does_not_wait_for_torch():
+    words = {"COMP_WORDS": "nestbo new a.db --space sp", "COMP_CWORD": "4"}
+    printed, with_torch = alone(_NESTBO_COMPLETE="complete_bash", **words)
+    assert (printed.split(), with_torch) == (["sphere", "spd"], False)
 
 
 def test_help_names_the_exit_codes():

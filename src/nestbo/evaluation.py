@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, cast
 
 from nestbo.apart import apart
 from nestbo.errors import ArgumentError, ObjectiveError, shown
 from nestbo.history import Observation
 from nestbo.interrupts import let_through
 from nestbo.lazy import torch
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _BORN = os.getpid()
 _LONGEST = 2e6  # seconds that a system waits for a pipe: 23 days

@@ -5,10 +5,15 @@ Everywhere here the least of every objective is the best.
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from nestbo.interrupts import load
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:
+    from nestbo.lazy import torch
 
 _LATE = ("botorch.utils.multi_objective.box_decompositions.dominated", "botorch.utils.multi_objective.pareto")
 

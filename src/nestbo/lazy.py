@@ -1,4 +1,4 @@
-"""Torch, imported when it is first used: what only stores and shows numbers does not wait for it.
+"""Torch and NumPy, imported when they are first used: what only stores and shows texts does not wait for them.
 
 A module that takes ``torch`` from here uses it inside functions only. Its annotations are texts, so that ``Tensor`` is
 imported for type checkers alone.
@@ -24,3 +24,4 @@ class Lazy:
 
 
 torch: Any = Lazy("torch")
+numpy: Any = Lazy("numpy")

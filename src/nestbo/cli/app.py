@@ -6,17 +6,19 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from importlib import metadata
-from typing import Annotated, Any, TextIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 import typer
 from typer.core import TyperGroup
 
 from nestbo.errors import ArgumentError, NestboError
 from nestbo.files import written
-from nestbo.study import Study
 from nestbo.text import dumps, printable
+
+if TYPE_CHECKING:
+    from nestbo.study import Study
 
 _UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])  # typer does not name it
 
@@ -65,7 +67,9 @@ def _version(wanted: bool) -> None:
 @app.callback(epilog="Exit codes: 0 done, 1 the study or the objective failed, 2 wrong arguments, 130 interrupted.")
 def nestbo(
     traceback: Annotated[bool, typer.Option("--traceback", help="Show where an error came from.")] = False,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Minimise expensive functions on Riemannian manifolds; a study is one file.
 
@@ -88,6 +92,8 @@ def opened(path: str, constraints: Callable[[Any], Any] | None = None) -> Study:
     """The study in a file."""
     if not os.path.exists(path):
         raise ArgumentError(f"There is no study at {path}. Check the path, or begin one with nestbo new or nestbo run.")
+    from nestbo.study import Study
+
     return Study.load(path, constraints=constraints)
 
 
@@ -102,20 +108,6 @@ def output_text(target: str) -> Iterator[TextIO]:
         yield text
         text.flush()
         text.detach()
-
-
-def first_line(thing: Any) -> str:
-    """The first line of a docstring."""
-    return str(thing.__doc__).strip().splitlines()[0]
-
-
-def completion(registry: Callable[[], Mapping[str, Any]]) -> Callable[[str], list[tuple[str, str]]]:
-    """Tab completion of the names in a registry."""
-
-    def complete(incomplete: str) -> list[tuple[str, str]]:
-        return [(name, first_line(thing)) for name, thing in registry().items() if name.startswith(incomplete)]
-
-    return complete
 
 
 Store = Annotated[str, typer.Argument(metavar="STORE", help="The file of the study.")]

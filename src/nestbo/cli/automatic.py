@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,11 +14,11 @@ from nestbo.cli.app import Json, Store, app, opened, put, say
 from nestbo.cli.beginning import Allowed, Method, Noise, Seed, Space, Way, begun, under
 from nestbo.cli.records import brief, described, recommendation
 from nestbo.errors import ArgumentError, FailureWarning, NestboError
-from nestbo.manifolds import Manifold
-from nestbo.manifolds import space as manifold
-from nestbo.manifolds.base import is_whole
-from nestbo.study import Objective, Study
 from nestbo.text import printable
+
+if TYPE_CHECKING:
+    from nestbo.manifolds import Manifold
+    from nestbo.study import Objective, Study
 
 FUNCTION = "FILE.py:function, which takes a tensor and returns a number, or problem:NAME[:latent_dim=5:seed=7]."
 Numpy = Annotated[bool, typer.Option("--numpy", help="The function takes a NumPy array.")]
@@ -47,6 +47,8 @@ def run(
     What the function raises is recorded as a failed evaluation and the study goes on; what it prints goes to stderr.
     Ctrl-C keeps everything told, and nestbo resume STORE goes on.
     """
+    from nestbo.manifolds import space as manifold
+
     f = _objective(what, manifold(space), numpy)
     with begun(store, space, strategy, seed=seed, direction=direction, noise=noise, constraints=constraints) as study:
         if store is not None:
@@ -75,7 +77,7 @@ def resume(
         numpy = numpy or (what is None and bool(known.get("numpy")))
         what = what or _remembered(known.get("objective"), store)
         budget = budget or known.get("budget")
-        if not is_whole(budget):
+        if type(budget) is not int:
             raise ArgumentError(f"{store} remembers no budget, and none was given. Pass --budget, evaluations in all.")
         f = _objective(what, study.space, numpy)
         if not quiet:
@@ -126,4 +128,4 @@ def _evaluate(study: Study, f: Objective, budget: int, *, numpy: bool, quiet: bo
     if len(finished) < budget:
         raise typer.Exit(130)
     if best is None:
-        raise NestboError(f"None of {len(finished)} evaluations gave a number. Mend the objective and try again.")
+        raise NestboError(f"None of {len(finished)} evaluations gave a number. Fix the objective and try again.")

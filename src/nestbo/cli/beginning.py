@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from nestbo.cli import objective
-from nestbo.cli.app import completion, opened
+from nestbo.cli.app import opened
 from nestbo.cli.records import number
+from nestbo.cli.topics import MANIFOLDS, STRATEGIES, completion
 from nestbo.errors import ArgumentError
 from nestbo.history import Direction
-from nestbo.manifolds import MANIFOLDS, space
 from nestbo.specification import check_known
 from nestbo.storage import vacant
-from nestbo.strategies import STRATEGIES, strategy
-from nestbo.study import Study
+
+if TYPE_CHECKING:
+    from nestbo.study import Study
 
 DIRECTIONS = ("minimize", "maximize")
 
@@ -25,7 +26,7 @@ Space = Annotated[
     typer.Option(
         metavar="SPACE",
         help="Such as sphere:2 or spd:3:eigenvalues=0.001,5; see nestbo list manifolds.",
-        autocompletion=completion(lambda: MANIFOLDS),
+        autocompletion=completion(MANIFOLDS),
     ),
 ]
 Method = Annotated[
@@ -33,10 +34,10 @@ Method = Annotated[
     typer.Option(
         metavar="STRATEGY",
         help="Such as gabo or gabo:kernel=gaussian; see nestbo list strategies. The default suits the space.",
-        autocompletion=completion(lambda: STRATEGIES),
+        autocompletion=completion(STRATEGIES),
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Of all random numbers.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Way = Annotated[str, typer.Option(help="minimize or maximize.", metavar="WAY", autocompletion=lambda: list(DIRECTIONS))]
 Noise = Annotated[
     str | None,
@@ -61,6 +62,10 @@ def begun(
     constraints: str | None = None,
 ) -> Study:
     """A new study; never one that is there already."""
+    from nestbo.manifolds import space
+    from nestbo.strategies import strategy
+    from nestbo.study import Study
+
     check_known("direction", direction, DIRECTIONS)
     manifold, chosen = space(where), None if method is None else strategy(method)
     if store is not None and not vacant(Path(store).absolute()):

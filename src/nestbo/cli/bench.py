@@ -5,7 +5,6 @@ from __future__ import annotations
 import typer
 
 from nestbo.cli.app import app
-from nestbo.experiment import main
 
 _AS_GIVEN = {
     "allow_extra_args": True,
@@ -18,4 +17,6 @@ _AS_GIVEN = {
 @app.command(context_settings=_AS_GIVEN)
 def bench(context: typer.Context) -> None:
     """Compare methods on suites of benchmark problems: list, run, table, figures and more; bench --help says which."""
+    from nestbo.experiment import main
+
     main(context.args, prog="nestbo bench")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,9 +13,10 @@ from nestbo.cli.records import brief, entries, number, parsed
 from nestbo.errors import ArgumentError, TrialError, shown
 from nestbo.evaluation import numbers
 from nestbo.history import Observation, Trial
-from nestbo.study import Study
-from nestbo.study.settings import checked_note
 from nestbo.text import printable
+
+if TYPE_CHECKING:
+    from nestbo.study import Study
 
 Numbers = Annotated[
     str | None,
@@ -114,6 +115,8 @@ def add(
     ] = None,
 ) -> None:
     """Add an observation made elsewhere; it may violate the constraints that the study was begun with."""
+    from nestbo.study import Study
+
     observations = _observations(x, value, (constraints, noise, note), json)
     with under(store, allowed) as study:
         rehearsal = Study(study.space)  # so that a mistake changes nothing
@@ -181,6 +184,8 @@ def what_came(
 
 def _checked(entry: dict[str, Any]) -> Came:
     """What a JSON object tells."""
+    from nestbo.study.settings import checked_note
+
     index, value, failed = (entry.get(name) for name in ("index", "value", "failed"))
     numeric = isinstance(value, int | float) and not isinstance(value, bool)
     if type(index) is not int or numeric == isinstance(failed, str) or not (numeric or value is None):

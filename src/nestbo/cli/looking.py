@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from nestbo.cli.app import Json, Store, app, completion, first_line, opened, output_text, put, say
+from nestbo.cli.app import Json, Store, app, opened, output_text, put, say
 from nestbo.cli.records import FORMATS, ROWS, brief, described, recommendation, records, summary, table
+from nestbo.cli.topics import PLOTS, TOPICS, completion
 from nestbo.errors import ArgumentError, NestboError
 from nestbo.files import written
-from nestbo.kernels import KERNELS
-from nestbo.manifolds import MANIFOLDS
-from nestbo.problems import PROBLEMS
 from nestbo.specification import check_known
-from nestbo.strategies import STRATEGIES
 from nestbo.text import printable
-
-TOPICS: dict[str, Mapping[str, Any]] = {
-    "manifolds": MANIFOLDS,
-    "kernels": KERNELS,
-    "strategies": STRATEGIES,
-    "problems": {name: function.value for name, function in PROBLEMS.items()},
-}
-
-
-def _drawings() -> dict[str, Any]:
-    from nestbo.plots import DRAWINGS
-
-    return DRAWINGS
 
 
 @app.command()
@@ -111,7 +94,7 @@ def plot(
     store: Store,
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="A .png, .pdf or .svg file.")],
     kind: Annotated[
-        str, typer.Option("--kind", "-k", help="Which picture.", autocompletion=completion(_drawings))
+        str, typer.Option("--kind", "-k", help=f"One of {', '.join(PLOTS)}.", autocompletion=completion(PLOTS))
     ] = "convergence",
 ) -> None:
     """Draw a study into a file."""
@@ -134,11 +117,12 @@ def list_(
     ],
     json: Json = False,
 ) -> None:
-    """List the manifolds, kernels, strategies or problems there are."""
+    """List the manifolds, kernels, strategies, problems or plots there are, each with an example of its text form."""
     check_known("topic", topic, TOPICS)
-    lines = {name: first_line(thing) for name, thing in TOPICS[topic].items()}
+    entries = TOPICS[topic]
     if json:
-        put(lines)
+        put({name: entry._asdict() for name, entry in entries.items()})
         return
-    for name, line in lines.items():
-        typer.echo(f"{name:{max(map(len, lines)) + 2}}{line}")
+    names, examples = (2 + max(map(len, texts)) for texts in (entries, (entry.example for entry in entries.values())))
+    for name, entry in entries.items():
+        typer.echo(f"{name:{names}}{entry.example:{examples}}{entry.about}")

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nestbo.errors import ArgumentError, NestboError
-from nestbo.manifolds import Manifold
-from nestbo.problems import PROBLEMS, problem
 from nestbo.specification import parse
+
+if TYPE_CHECKING:
+    from nestbo.manifolds import Manifold
 
 _PROBLEM = "problem:"
 
@@ -48,6 +49,8 @@ def released(text: str, store: str) -> str:
 
 
 def _benchmark(text: str, space: Manifold) -> Callable[[Any], Any]:
+    from nestbo.problems import PROBLEMS, problem
+
     known: dict[str, Any] = {name: functools.partial(problem, name, space) for name in PROBLEMS}
     return parse(text, known, "problem").objective
 
@@ -61,7 +64,7 @@ def _module(path: Path) -> ModuleType:
         with contextlib.redirect_stdout(sys.stderr):
             SourceFileLoader(path.stem, str(path)).exec_module(module)
     except (Exception, SystemExit) as error:
-        raise NestboError(f"{path} raised {_described(error, str(path))}. Mend the file and try again.") from error
+        raise NestboError(f"{path} raised {_described(error, str(path))}. Fix the file and try again.") from error
     return module
 
 
@@ -78,7 +81,7 @@ def _function(module: ModuleType, name: str, file: str) -> Callable[[Any], Any]:
     if not callable(getattr(module, name, None)):
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"Did you mean {near[0]!r}?" if near else "Check the name."
-        raise ArgumentError(f"Wanted a function of {file}, got {name!r}, which is none. {hint}")
+        raise ArgumentError(f"{file} has no function {name!r}. {hint}")
     return getattr(module, name)
 
 

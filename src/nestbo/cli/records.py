@@ -9,14 +9,16 @@ import sys
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, TextIO
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, TextIO
 
 from nestbo.errors import ArgumentError
 from nestbo.history import History, Trial
-from nestbo.study import Study
 from nestbo.text import cell, dumps, printable
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from nestbo.study import Study
 
 Times = Mapping[int, tuple[float | None, float | None]]
 

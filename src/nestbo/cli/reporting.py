@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nestbo.cli.app import Store, app, opened, output_text, say
 from nestbo.errors import NestboError
-from nestbo.study import Study
+
+if TYPE_CHECKING:
+    from nestbo.study import Study
 
 
 @app.command()

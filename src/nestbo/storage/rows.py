@@ -13,18 +13,18 @@ from itertools import product
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from nestbo.history import Told, Trial
 from nestbo.memory import Memory
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
     from torch import Tensor
-else:
-    from nestbo.lazy import torch
 
-Array = np.ndarray[Any, Any]
+    Array = np.ndarray[Any, Any]
+else:
+    from nestbo.lazy import numpy as np
+    from nestbo.lazy import torch
 
 UNREADABLE = (ValueError, TypeError, RecursionError, OverflowError)
 _DIGEST = 8  # bytes: one damaged row in 10^19 goes unnoticed

@@ -24,7 +24,6 @@ from nestbo.storage.owners import NOBODY, QUEUE, alive, owner
 from nestbo.storage.rows import (
     COLUMNS,
     UNREADABLE,
-    Array,
     Row,
     checked,
     checksum,
@@ -38,6 +37,8 @@ from nestbo.storage.schema import make, put_row, put_setting
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from nestbo.storage.rows import Array
 
 _CONTENT = "SELECT 1 FROM sqlite_master LIMIT 1"
 Times = tuple[float | None, float | None]  # when a trial was asked and told, in seconds since 1970
