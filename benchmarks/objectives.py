@@ -120,7 +120,7 @@ class Chart:
         """The nearest point of the space, (…, *point)."""
         parts = zip(self.factors, u.split(self.sizes, -1), strict=True)
         found = [self._placed(factor, part) for factor, part in parts]
-        return self.space.join(*found) if isinstance(self.space, nb.Product) else found[0]
+        return self.space.join(found) if isinstance(self.space, nb.Product) else found[0]
 
     @staticmethod
     def _placed(factor: nb.Manifold, u: Tensor) -> Tensor:

@@ -652,3 +652,54 @@ def test_noise_to_infer_and_an_objective_that_observes_more():
     assert "recommended" in best
     assert best["x"][0] >= 0
     assert all(trial.noise == 0.01 for trial in nb.Study.load("s.db").history)
+
+
+class TestSeveralObjectives:
+    def new(self):
+        options = ("--objectives", "error,energy", "--direction", "minimize,maximize", "--noise", "0.1,0.2")
+        invoke("new", "m.db", "--space", "sphere:2", *options)
+        for values in (("3.2", "0.7"), ("1", "0.5"), ("4", "0.1")):
+            invoke("ask", "m.db")
+            result = invoke("tell", "m.db", *values)
+        return result
+
+    def test_tell_front_show_and_export(self):
+        assert self.new().stderr == "Trial 2: 4.0, 0.1. Front: trials 0, 1.\n"
+        invoke("ask", "m.db", "-n", "2")
+        assert invoke("tell", "m.db", "3", "-1", "-2").stderr.startswith("Trial 3: -1.0, -2.0.")
+        told = invoke("tell", "m.db", "--json", '{"index": 4, "values": [9, 9]}').stderr
+        assert told.startswith("Trial 4: 9.0, 9.0.")
+        lines = invoke("front", "m.db", "--json", "--reference", "10,-3")
+        assert [json.loads(line)["index"] for line in lines.stdout.splitlines()] == [0, 1, 3, 4]
+        assert "hypervolume is" in lines.stderr
+        assert "error 3.2, energy 0.7 (trial 0)" in invoke("front", "m.db").stdout
+        shown = invoke("show", "m.db").stdout
+        assert "trials 0, 1, 3, 4" in shown
+        assert "energy" in shown
+        assert json.loads(invoke("show", "m.db", "--json").stdout)["front"][0]["values"] == [3.2, 0.7]
+        header, first, *_ = invoke("export", "m.db").stdout.splitlines()
+        assert header.startswith("index,status,value_error,value_energy,failed")
+        assert first.startswith("0,told,3.2,0.7,")
+        invoke("add", "m.db", "--x", "[0, 0, 1]", "--value", "2,3")
+        assert trials("m.db")[-1]["values"] == [2, 3]
+
+    def test_run_prints_the_front(self):
+        Path("two.py").write_text("def both(x):\n    return float(x[0]), float(x[1])\n")
+        options = ("--space", "sphere:2", "--budget", "3", "--objectives", "a,b", "--strategy", "randomsearch", "-q")
+        result = invoke("run", "two.py:both", *options)
+        assert result.stdout.startswith("front  a ")
+        assert json.loads(invoke("run", "two.py:both", *options, "--json").stdout.splitlines()[0])["values"]
+
+    def test_mistakes(self):
+        self.new()
+        invoke("ask", "m.db", "-n", "2")
+        before = data("m.db")
+        for arguments, words in (
+            (("best", "m.db"), "nestbo front"),
+            (("tell", "m.db", "1"), "2 values (error, energy)"),
+            (("tell", "m.db", "1", "2"), "2 trials wait"),
+            (("tell", "m.db", "--json", '{"index": 3, "value": 1}'), "a value for each of error, energy"),
+            (("front", "m.db", "--reference", "1"), "finite number for each"),
+        ):
+            assert words in invoke(*arguments, code=2).stderr
+        assert data("m.db") == before

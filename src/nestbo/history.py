@@ -217,8 +217,9 @@ class History(Sequence[Trial]):
         best trial, and all that are as good.
         """
         told = self._feasible
-        if not told:
-            return self._with(())
+        if not told or not self.several:
+            least = min(map(self._signed, told), default=())
+            return self._with(tuple(trial for trial in told if self._signed(trial) == least))
         outcomes = torch.tensor([self._signed(trial) for trial in told], dtype=torch.float64)
         kept = zip(told, non_dominated(outcomes).tolist(), strict=True)
         return self._with(tuple(trial for trial, first in kept if first))
@@ -263,7 +264,7 @@ class History(Sequence[Trial]):
     @property
     def worst(self) -> tuple[float, ...]:
         """The worst told value of each objective; zeros before there is one."""
-        columns = zip(*(trial.values for trial in self if trial.status == "told"), strict=True)
+        columns = zip(*(trial.values for trial in self if trial.state == "told"), strict=True)
         pairs = zip(columns, self.directions, strict=False)
         found = tuple(max(column) if way == "minimize" else min(column) for column, way in pairs)
         return found or (0.0,) * len(self.directions)

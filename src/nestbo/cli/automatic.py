@@ -11,8 +11,8 @@ import typer
 
 from nestbo.cli import objective
 from nestbo.cli.app import Json, Store, app, opened, put, say
-from nestbo.cli.beginning import Allowed, Method, Noise, Seed, Space, Way, begun, under
-from nestbo.cli.records import brief, described, recommendation
+from nestbo.cli.beginning import Allowed, Method, Noise, Objectives, Seed, Space, Way, begun, under
+from nestbo.cli.records import brief, described, described_front, recommendation
 from nestbo.errors import ArgumentError, FailureWarning, NestboError
 from nestbo.text import printable
 
@@ -35,6 +35,7 @@ def run(
     ] = None,
     strategy: Method = None,
     seed: Seed = 0,
+    objectives: Objectives = None,
     direction: Way = "minimize",
     noise: Noise = None,
     constraints: Allowed = None,
@@ -50,7 +51,8 @@ def run(
     from nestbo.manifolds import space as manifold
 
     f = _objective(what, manifold(space), numpy)
-    with begun(store, space, strategy, seed=seed, direction=direction, noise=noise, constraints=constraints) as study:
+    settings: dict[str, Any] = {"seed": seed, "objectives": objectives, "direction": direction, "noise": noise}
+    with begun(store, space, strategy, **settings, constraints=constraints) as study:
         if store is not None:
             study.remember(objective=objective.anchored(what, store), budget=budget, numpy=numpy)
         _evaluate(study, f, budget, numpy=numpy, quiet=quiet, json=json)
@@ -118,14 +120,26 @@ def _evaluate(study: Study, f: Objective, budget: int, *, numpy: bool, quiet: bo
     """Use up the budget and print the best; raise if there is none, or if someone interrupted."""
     with contextlib.suppress(KeyboardInterrupt), _warnings_said(quiet):
         study.run(f, budget=budget, numpy=numpy, progress=not quiet)
-    finished, best = study.history.finished, study.best
+    finished, found = study.history.finished, study.front
     reasons = [trial.told.failed for trial in finished if trial.status == "failed"]
     if reasons and not quiet:
         say(f"{len(reasons)} of {len(finished)} evaluations failed; the last: {printable(str(reasons[-1]), keep='')}")
-    if best is not None:
-        trust = study.recommend() if study.history.noisy else None
-        put({**brief(best), **recommendation(study)}) if json else typer.echo(described(best, trust))
+    if found:
+        _print_front(study, json) if study.several else _print_best(study, json)
     if len(finished) < budget:
         raise typer.Exit(130)
-    if best is None:
+    if not found:
         raise NestboError(f"None of {len(finished)} evaluations gave a number. Fix the objective and try again.")
+
+
+def _print_best(study: Study, json: bool) -> None:
+    best, trust = study.best, study.recommend() if study.history.noisy else None
+    if best is not None:
+        put({**brief(best), **recommendation(study)}) if json else typer.echo(described(best, trust))
+
+
+def _print_front(study: Study, json: bool) -> None:
+    for trial in study.front if json else []:
+        put(brief(trial))
+    if not json:
+        typer.echo(described_front(study))

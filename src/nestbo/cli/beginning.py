@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +12,6 @@ from nestbo.cli.app import opened
 from nestbo.cli.records import number
 from nestbo.cli.topics import MANIFOLDS, STRATEGIES, completion
 from nestbo.errors import ArgumentError
-from nestbo.history import Direction
 from nestbo.specification import check_known
 from nestbo.storage import vacant
 
@@ -38,10 +37,24 @@ Method = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
-Way = Annotated[str, typer.Option(help="minimize or maximize.", metavar="WAY", autocompletion=lambda: list(DIRECTIONS))]
+Objectives = Annotated[
+    str | None,
+    typer.Option(metavar="NAMES", help="Of several objectives, such as error,energy. Without: one, called value."),
+]
+Way = Annotated[
+    str,
+    typer.Option(
+        help="minimize or maximize; of several objectives one for all, or one for each, such as minimize,maximize.",
+        metavar="WAY",
+        autocompletion=lambda: list(DIRECTIONS),
+    ),
+]
 Noise = Annotated[
     str | None,
-    typer.Option(metavar="VARIANCE", help="Of the noise of values, or infer if it is not known. Without: no noise."),
+    typer.Option(
+        metavar="VARIANCE",
+        help="Of the noise of values, or infer if it is not known; of several objectives 0.1,0.2. Without: no noise.",
+    ),
 ]
 Allowed = Annotated[
     str | None,
@@ -59,6 +72,7 @@ def begun(
     seed: int,
     direction: str,
     noise: str | None,
+    objectives: str | None = None,
     constraints: str | None = None,
 ) -> Study:
     """A new study; never one that is there already."""
@@ -66,14 +80,20 @@ def begun(
     from nestbo.strategies import strategy
     from nestbo.study import Study
 
-    check_known("direction", direction, DIRECTIONS)
+    ways, names = direction.split(","), None if objectives is None else objectives.split(",")
+    for way in ways:
+        check_known("direction", way, DIRECTIONS)
     manifold, chosen = space(where), None if method is None else strategy(method)
     if store is not None and not vacant(Path(store).absolute()):
         raise ArgumentError(f"Wanted a new file, got {store}, which exists. nestbo resume goes on with a study.")
-    way = cast(Direction, direction)
     allowed = None if constraints is None else objective.load(constraints, manifold)
-    variance: Any = noise if noise in (None, "infer") else number(noise)
-    study = Study(manifold, chosen, seed=seed, store=store, direction=way, noise=variance, constraints=allowed)
+    variances: Any = noise if noise is None or noise == "infer" else [number(part) for part in noise.split(",")]
+    settings: dict[str, Any] = {
+        "objectives": names,
+        "direction": ways[0] if len(ways) == 1 else ways,
+        "noise": variances[0] if isinstance(variances, list) and len(variances) == 1 else variances,
+    }
+    study = Study(manifold, chosen, seed=seed, store=store, constraints=allowed, **settings)
     if store is not None and constraints is not None:
         study.remember(constraints=objective.anchored(constraints, store))
     return study

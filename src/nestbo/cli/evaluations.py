@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nestbo.cli.app import Store, app, opened, put, say
-from nestbo.cli.beginning import Allowed, Method, Noise, Seed, Space, Way, begun, under
+from nestbo.cli.beginning import Allowed, Method, Noise, Objectives, Seed, Space, Way, begun, under
 from nestbo.cli.records import brief, entries, number, parsed
 from nestbo.errors import ArgumentError, TrialError, shown
 from nestbo.evaluation import numbers
+from nestbo.evaluation import values as values_of
 from nestbo.history import Observation, Trial
 from nestbo.text import printable
 
@@ -42,13 +43,14 @@ def new(
     space: Space,
     strategy: Method = None,
     seed: Seed = 0,
+    objectives: Objectives = None,
     direction: Way = "minimize",
     noise: Noise = None,
     constraints: Allowed = None,
 ) -> None:
     """Begin a study that is evaluated by hand, with ask and tell."""
-    settings: dict[str, Any] = {"seed": seed, "direction": direction, "noise": noise, "constraints": constraints}
-    with begun(store, space, strategy, **settings) as study:
+    settings: dict[str, Any] = {"seed": seed, "objectives": objectives, "direction": direction, "noise": noise}
+    with begun(store, space, strategy, **settings, constraints=constraints) as study:
         say(f"{store} holds a new study of {study.space} with {study.strategy}. nestbo ask {store} gives a point.")
 
 
@@ -71,8 +73,14 @@ def ask(
 @app.command(context_settings={"ignore_unknown_options": True})  # so that -1.5 is a value
 def tell(
     store: Store,
-    index: Annotated[str | None, typer.Argument(metavar="[INDEX]", help="Of a trial that was asked.")] = None,
-    value: Annotated[str | None, typer.Argument(metavar="[VALUE]", help="What was measured.")] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[INDEX] VALUE…",
+            help="The index of a trial that was asked, and what was measured there. Of several objectives a value for "
+            "each, without the index if only one trial waits.",
+        ),
+    ] = None,
     failed: Annotated[str | None, typer.Option(metavar="WHY", help="Instead of a value.")] = None,
     constraints: Numbers = None,
     noise: Variance = None,
@@ -82,19 +90,18 @@ def tell(
         typer.Option(metavar="JSON", help='Instead: {"index": 0, "value": 1.5} or "failed", several, or - for stdin.'),
     ] = None,
 ) -> None:
-    """Tell the value of a trial, or why it has none; it is on the disk when this returns.
+    """Tell the value of a trial, or one for each objective, or why it has none; it is on the disk when this returns.
 
     A value that is not finite (nan, inf) counts as a failure. With --json, "constraints", "noise" and "note" are keys.
     """
-    if json is not None and (index, value, failed, constraints, noise, note) != (None,) * 6:
+    texts = tuple(given or ())
+    if json is not None and (texts, failed, constraints, noise, note) != ((), None, None, None, None):
         raise ArgumentError("tell takes INDEX VALUE, INDEX --failed WHY or --json JSON, got two of these. Keep one.")
-    if json is None:
-        outcomes = [what_came("tell", index, value, failed, constraints, noise, note)]
-    else:
-        outcomes = [_checked(entry) for entry in entries(json)]
+    told = None if json is None else [_checked(entry) for entry in entries(json)]
     with opened(store) as study:
+        outcomes = told or [what_came(study, "tell", texts, failed, constraints, noise, note)]
         _check_open(study, [came.index for came in outcomes])
-        _check_alike([came.found for came in outcomes if came.found is not None])
+        _check_alike(study, [came.found for came in outcomes if came.found is not None])
         for came in outcomes:
             say(said_of(study, study.tell(came.index, came.found, failed=came.failed, note=came.note)))
 
@@ -103,7 +110,9 @@ def tell(
 def add(
     store: Store,
     x: Annotated[str | None, typer.Option(metavar="JSON", help="The point, such as [0, 0, 1].")] = None,
-    value: Annotated[str | None, typer.Option(metavar="NUMBER", help="Its value.")] = None,
+    value: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Its value; of several objectives, such as 3.2,0.7.")
+    ] = None,
     constraints: Numbers = None,
     noise: Variance = None,
     note: Note = None,
@@ -119,11 +128,12 @@ def add(
 
     observations = _observations(x, value, (constraints, noise, note), json)
     with under(store, allowed) as study:
-        rehearsal = Study(study.space)  # so that a mistake changes nothing
+        names = study.objectives if study.several else None
+        rehearsal = Study(study.space, objectives=names)  # so that a mistake changes nothing
         for which in (rehearsal, study):
             added = [which.add(point, found) for point, found in observations]
         for trial in added:
-            say(f"Added trial {trial.index} with the value {trial.value!r}.")
+            say(f"Added trial {trial.index} with the value {_shown_values(trial)}.")
 
 
 def _observations(
@@ -132,7 +142,7 @@ def _observations(
     """Points and what was observed there, as they were given."""
     constraints, noise, note = more
     if x is not None and value is not None and text is None:
-        return [(parsed(x), _observation(number(value), _listed(constraints), _variance(noise), note))]
+        return [(parsed(x), _observation(_one_or_all(_listed(value)), _listed(constraints), _variance(noise), note))]
     if text is not None and (x, value, *more) == (None,) * 5:
         return [(entry.get("x"), _found(entry)) for entry in entries(text)]
     raise ArgumentError("add takes --x JSON --value NUMBER, or --json JSON. Give one of the two.")
@@ -150,6 +160,11 @@ def _listed(text: str | None) -> list[float] | None:
     return None if text is None else [number(part) for part in text.split(",")]
 
 
+def _one_or_all(values: Any) -> Any:
+    """The only one of some values, or all of them."""
+    return values[0] if isinstance(values, list) and len(values) == 1 else values
+
+
 def _variance(text: str | None) -> float | None:
     return None if text is None else number(text)
 
@@ -162,32 +177,52 @@ def _observation(value: Any, constraints: Any, noise: Any, note: Any) -> Observa
 
 
 def _found(entry: dict[str, Any]) -> Observation:
-    return _observation(*(entry.get(name) for name in ("value", "constraints", "noise", "note")))
+    value = _one_or_all(entry.get("values", entry.get("value")))
+    return _observation(value, *(entry.get(name) for name in ("constraints", "noise", "note")))
 
 
 def what_came(
+    study: Study,
     command: str,
-    index: str | None,
-    value: str | None,
+    texts: tuple[str, ...],
     failed: str | None,
     constraints: str | None,
     noise: str | None,
     note: str | None,
 ) -> Came:
-    """What was typed: an index, and an observation or why there is none."""
-    if index is None or (value is None) == (failed is None):
+    """What was typed: an index, and as many values as there are objectives, or why there are none.
+
+    Several values go without an index where a single trial waits; one number alone could be either.
+    """
+    count = len(study.objectives) if failed is None else 0
+    if len(texts) != count + 1 and not (study.several and len(texts) == count and command == "tell"):
+        values = "VALUE" if count < 2 else f"{count} values ({', '.join(study.objectives)})"
         more = " or --json JSON" if command == "tell" else ""
-        raise ArgumentError(f"{command} takes INDEX VALUE, INDEX --failed WHY{more}. Give one of these.")
-    found = None if value is None else _observation(number(value), _listed(constraints), _variance(noise), note)
-    return Came(trial_index(index), found, failed, note)
+        raise ArgumentError(f"{command} takes INDEX {values}, INDEX --failed WHY{more}. Give one of these.")
+    index = trial_index(texts[0]) if len(texts) > count else _only(study)
+    if failed is not None:
+        return Came(index, None, failed, note)
+    found = [number(text) for text in texts[len(texts) - count :]]
+    return Came(index, _observation(_one_or_all(found), _listed(constraints), _variance(noise), note), None, note)
+
+
+def _only(study: Study) -> int:
+    """The index of the trial that waits for a value, if there is only one."""
+    waiting = [trial.index for trial in study.pending]
+    if len(waiting) == 1:
+        return waiting[0]
+    raise ArgumentError(
+        f"{len(waiting)} trials wait for a value. Put the index of one before the value; nestbo ask --pending lists "
+        "them."
+    )
 
 
 def _checked(entry: dict[str, Any]) -> Came:
     """What a JSON object tells."""
     from nestbo.study.settings import checked_note
 
-    index, value, failed = (entry.get(name) for name in ("index", "value", "failed"))
-    numeric = isinstance(value, int | float) and not isinstance(value, bool)
+    index, value, failed = entry.get("index"), entry.get("values", entry.get("value")), entry.get("failed")
+    numeric = values_of(_one_or_all(value)) is not None
     if type(index) is not int or numeric == isinstance(failed, str) or not (numeric or value is None):
         raise ArgumentError(
             f'Wanted {{"index": 0, "value": 1.5}} or {{"index": 0, "failed": "why"}}, got {shown(entry)}.'
@@ -195,7 +230,12 @@ def _checked(entry: dict[str, Any]) -> Came:
     return Came(index, _found(entry) if numeric else None, failed, checked_note(entry.get("note")))
 
 
-def _check_alike(observations: list[Observation]) -> None:
+def _check_alike(study: Study, observations: list[Observation]) -> None:
+    """Refuse other numbers of values or constraints before anything is told."""
+    for found in observations:
+        if len(values_of(found.value) or ()) != len(study.objectives):
+            wanted = "one value" if not study.several else f"a value for each of {', '.join(study.objectives)}"
+            raise ArgumentError(f"Wanted {wanted} with every trial, got {shown(found.value)}.")
     counts = {len(found.constraints or ()) for found in observations}
     if len(counts) > 1:
         raise ArgumentError(f"Wanted the same constraints with every value, got {sorted(counts)} of them.")
@@ -214,7 +254,20 @@ def _check_open(study: Study, indices: list[int]) -> None:
 
 
 def said_of(study: Study, trial: Trial) -> str:
-    """What became of a trial, and the best one now."""
-    outcome = repr(trial.value) if trial.status == "told" else f"failed, {printable(str(trial.told.failed), keep='')}"
-    best = study.best
-    return f"Trial {trial.index}: {outcome}." + (f" Best: {best.value!r} (trial {best.index})." if best else "")
+    """What became of a trial, and the best one, or the front, now."""
+    reason = f"failed, {printable(str(trial.told.failed), keep='')}"
+    return f"Trial {trial.index}: {_shown_values(trial) if trial.status == 'told' else reason}.{leading(study)}"
+
+
+def _shown_values(trial: Trial) -> str:
+    return ", ".join(map(repr, trial.values))
+
+
+def leading(study: Study) -> str:
+    """The best trial, or those of the front, in words; nothing before there are values."""
+    found = study.front
+    if not found:
+        return ""
+    if study.several:
+        return f" Front: trials {', '.join(str(trial.index) for trial in found)}."
+    return f" Best: {found[0].value!r} (trial {found[0].index})."

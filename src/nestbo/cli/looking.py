@@ -8,7 +8,18 @@ from typing import Annotated, Any
 import typer
 
 from nestbo.cli.app import Json, Store, app, opened, output_text, put, say
-from nestbo.cli.records import FORMATS, ROWS, brief, described, recommendation, records, summary, table
+from nestbo.cli.records import (
+    FORMATS,
+    ROWS,
+    brief,
+    described,
+    described_front,
+    number,
+    recommendation,
+    records,
+    summary,
+    table,
+)
 from nestbo.cli.topics import PLOTS, TOPICS, completion
 from nestbo.errors import ArgumentError, NestboError
 from nestbo.files import written
@@ -31,18 +42,22 @@ def show(store: Store, json: Json = False) -> None:
             console.print(printable(f"{name:10}{text}", keep=""), markup=False)
         history = study.history
         if len(history):
-            console.print(table(history))
+            console.print(table(history, study.objectives))
         if (left := len(history) - ROWS) > 0:
             console.print(f"{left} earlier trials are left out here; nestbo export writes all.", markup=False)
 
 
 def _in_words(facts: dict[str, Any]) -> dict[str, str]:
     """The summary, in words."""
-    counts, best = facts["counts"], facts["best"]
-    apart = ("counts", "best", "recommended", "nestbo")
+    counts = facts["counts"]
+    apart = ("counts", "best", "front", "recommended", "nestbo")
     plain = {name: str(value) for name, value in facts.items() if name not in apart and value not in (None, False)}
     trials = f"{counts['told']} told, {counts['failed']} failed, {counts['asked']} pending"
     trials += f", {counts['discarded']} discarded" if counts.get("discarded") else ""
+    if "front" in facts:
+        members = ", ".join(str(trial["index"]) for trial in facts["front"])
+        return {**plain, "trials": trials, "front": f"trials {members}" if members else "none yet"}
+    best = facts["best"]
     found = "none yet" if best is None else f"{best['value']!r} (trial {best['index']})"
     trust = {"trust": f"trial {facts['recommended']['index']}, recommended"} if "recommended" in facts else {}
     return {**plain, "trials": trials, "best": found, **trust}
@@ -55,6 +70,8 @@ def best(store: Store, json: Json = False) -> None:
     Where values are noisy, also the trial to rely on: that with the best posterior mean.
     """
     with opened(store) as study:
+        if study.several:
+            raise ArgumentError(f"{store} has several objectives, and so no best trial. nestbo front prints its front.")
         trial = study.best
         if trial is None:
             raise NestboError(f"No trial of {store} has a value yet. nestbo tell gives one.")
@@ -62,6 +79,28 @@ def best(store: Store, json: Json = False) -> None:
             put({**brief(trial), **recommendation(study)})
         else:
             typer.echo(described(trial, study.recommend() if study.history.noisy else None))
+
+
+@app.command()
+def front(
+    store: Store,
+    reference: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBERS", help="Such as 3,0.5: also the hypervolume up to there, on stderr."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Print the trials of several objectives that no other one dominates; exit with 1 if there is none yet."""
+    with opened(store) as study:
+        found = study.front
+        if not found:
+            raise NestboError(f"No trial of {store} has values yet. nestbo tell gives them.")
+        for trial in found if json else []:
+            put(brief(trial))
+        if not json:
+            typer.echo(described_front(study))
+        if reference is not None:
+            say(f"The hypervolume is {study.hypervolume([number(part) for part in reference.split(',')])!r}.")
 
 
 @app.command()

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from nestbo.cli.app import Store, app, opened, say
-from nestbo.cli.evaluations import Note, Numbers, Variance, said_of, trial_index, what_came
+from nestbo.cli.evaluations import Note, Numbers, Variance, leading, said_of, trial_index, what_came
 
 Index = Annotated[str, typer.Argument(metavar="INDEX", help="Of the trial.")]
 
@@ -16,7 +16,10 @@ Index = Annotated[str, typer.Argument(metavar="INDEX", help="Of the trial.")]
 def correct(
     store: Store,
     index: Index,
-    value: Annotated[str | None, typer.Argument(metavar="[VALUE]", help="What should have been told.")] = None,
+    value: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[VALUE]…", help="What should have been told: a value for each objective."),
+    ] = None,
     failed: Annotated[str | None, typer.Option(metavar="WHY", help="Instead of a value.")] = None,
     constraints: Numbers = None,
     noise: Variance = None,
@@ -26,8 +29,8 @@ def correct(
 
     Without --constraints, --noise or --note, those told before stay.
     """
-    came = what_came("correct", index, value, failed, constraints, noise, note)
     with opened(store) as study:
+        came = what_came(study, "correct", (index, *(value or ())), failed, constraints, noise, note)
         trial = study.correct(came.index, came.found, failed=came.failed, note=came.note)
         earlier = trial.told.corrected[-1]
         was = ", ".join(map(repr, earlier)) if earlier else "no value"
@@ -39,5 +42,4 @@ def discard(store: Store, index: Index, note: Note = None) -> None:
     """Leave a trial out of everything; it stays in the file, struck through in the report."""
     with opened(store) as study:
         trial = study.discard(trial_index(index), note=note)
-        best = study.best
-        say(f"Trial {trial.index} is discarded." + (f" Best: {best.value!r} (trial {best.index})." if best else ""))
+        say(f"Trial {trial.index} is discarded.{leading(study)}")

@@ -7,7 +7,7 @@ import itertools
 import json
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -25,8 +25,14 @@ Times = Mapping[int, tuple[float | None, float | None]]
 
 def brief(trial: Trial) -> dict[str, Any]:
     """What ``ask`` and ``best`` print of a trial."""
-    value = {} if trial.value is None else {"value": trial.value}
-    return {"index": trial.index, **value, "x": trial.x.tolist()}
+    return {"index": trial.index, **_values(trial), "x": trial.x.tolist()}
+
+
+def _values(trial: Trial) -> dict[str, Any]:
+    """The value, or those of several objectives, under the key that ``tell --json`` takes; nothing before that."""
+    if len(trial.values) > 1:
+        return {"values": list(trial.values)}
+    return {} if trial.value is None else {"value": trial.value}
 
 
 def described(trial: Trial, recommended: Trial | None = None) -> str:
@@ -38,9 +44,19 @@ def described(trial: Trial, recommended: Trial | None = None) -> str:
     return f"{best}\ntrust  trial {recommended.index}, {why}\nx      {json.dumps(recommended.x.tolist())}"
 
 
+def described_front(study: Study) -> str:
+    """The front for the eye, its numbers to the last bit."""
+    lines = []
+    for trial in study.front:
+        pairs = zip(study.objectives, trial.values, strict=True)
+        values = ", ".join(f"{name} {value!r}" for name, value in pairs)
+        lines += [f"front  {values} (trial {trial.index})", f"x      {json.dumps(trial.x.tolist())}"]
+    return "\n".join(lines)
+
+
 def recommendation(study: Study) -> dict[str, Any]:
     """What a noisy study recommends; nothing for another."""
-    found = study.recommend() if study.history.noisy else None
+    found = study.recommend() if study.history.noisy and not study.several else None
     return {} if found is None else {"recommended": brief(found)}
 
 
@@ -51,6 +67,7 @@ def record(trial: Trial, times: Times) -> dict[str, Any]:
         "index": trial.index,
         "status": trial.state,
         "value": trial.value,
+        **_values(trial),
         "x": trial.x.tolist(),
         "notes": dict(trial.notes),
         **({} if trial.told.note is None else {"note": trial.told.note}),
@@ -74,17 +91,14 @@ def _date(seconds: float | None) -> str | None:
 
 
 def summary(study: Study, path: str) -> dict[str, Any]:
-    """The study in short: settings, counts, best trial."""
+    """The study in short: settings, counts, the best trial or the front."""
     history = study.history
     counts = dict.fromkeys(("told", "failed", "asked"), 0) | Counter(trial.state for trial in history)
+    found: dict[str, Any] = {"store": path, **study.settings, "counts": counts}
+    if study.several:
+        return found | {"front": [brief(trial) for trial in history.front]}
     best = history.best
-    return {
-        "store": path,
-        **study.settings,
-        "counts": counts,
-        "best": None if best is None else brief(best),
-        **recommendation(study),
-    }
+    return found | {"best": None if best is None else brief(best), **recommendation(study)}
 
 
 def write_csv(study: Study, file: TextIO) -> None:
@@ -94,10 +108,12 @@ def write_csv(study: Study, file: TextIO) -> None:
     told = next((trial.constraints for trial in study.history if trial.constraints is not None), ())
     noted = any(trial.told.note for trial in study.history)
     names = [*(f"x{name}" for name in columns), *(f"constraint{k}" for k in range(len(told))), *["note"] * noted]
-    writer.writerow(["index", "status", "value", "failed", "asked_at", "told_at", *names])
+    values = [f"value_{name}" for name in study.objectives] if study.several else ["value"]
+    writer.writerow(["index", "status", *map(cell, values), "failed", "asked_at", "told_at", *names])
     for trial, row in zip(study.history, records(study), strict=False):
         failed = None if trial.told.failed is None else cell(trial.told.failed)
-        start = [trial.index, trial.state, trial.value, failed, row["asked_at"], row["told_at"]]
+        found = trial.values or [None] * len(values)
+        start = [trial.index, trial.state, *found, failed, row["asked_at"], row["told_at"]]
         end = [cell(trial.told.note or "")] * noted
         writer.writerow([*start, *trial.x.flatten().tolist(), *(trial.constraints or [None] * len(told)), *end])
 
@@ -120,29 +136,30 @@ def short(x: Tensor, most: int = 6) -> str:
 ROWS = 1000  # of a table: rich takes a second for them
 
 
-def table(history: History) -> Any:
-    """The last trials, and the best one, as a table of rich."""
+def table(history: History, objectives: Sequence[str]) -> Any:
+    """The last trials, and the best one or the front, as a table of rich."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    best = history.best
+    best = {trial.index for trial in (history.front if history.several else [history.best]) if trial is not None}
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     result.add_column("trial", justify="right")
     result.add_column("status")
-    result.add_column("value", justify="right")
+    for name in objectives:
+        result.add_column(Text(printable(name)), justify="right")
     result.add_column("point or reason", overflow="fold")
     shown = history[-ROWS:]
-    first = [best] if best is not None and all(trial.index != best.index for trial in shown) else []
+    first = [trial for trial in history[:-ROWS] if trial.index in best]
     for trial in (*first, *shown):
-        value = "" if trial.value is None else f"{trial.value:.6g}"
+        values = [f"{value:.6g}" for value in trial.values] or [""] * len(objectives)
         last = Text(printable(str(trial.told.failed)) if trial.status == "failed" else short(trial.x))
         if trial.told.note:
             last.append(printable(f"\n{trial.told.note}"), style="italic")
         status = trial.state if trial.feasible else f"{trial.state}, infeasible"
-        style = "bold green" if best is not None and trial.index == best.index else None
+        style = "bold green" if trial.index in best else None
         style = "strike dim" if trial.told.discarded else style
-        result.add_row(str(trial.index), status, value, last, style=style)
+        result.add_row(str(trial.index), status, *values, last, style=style)
     return result
 
 

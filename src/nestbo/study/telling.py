@@ -86,7 +86,7 @@ class Telling(Record):
         self._check_open()
         self._check_known("--allowed")
         x = self._point("add", x)
-        values = self._values(value, "add", "What failed elsewhere need not be added.")
+        values = self._values(value, "add", "An observation has a finite value.")
         if not all(map(math.isfinite, values)):
             raise ArgumentError(f"add takes a finite number as the value, got {shown(value)}.")
         facts = self._facts(constraints, noise)
