@@ -36,6 +36,13 @@ format: .venv/ready
 docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+# All comparisons of the documentation, in as many calls as it takes; RUNS is where they stand, DEVICE is cpu or cuda.
+# make evidence OPTIONS=--plan only says how long it takes.
+RUNS ?= runs
+DEVICE ?= cpu
+evidence: .venv/ready
+	$(BIN)/python benchmarks/rivals.py evidence --out $(RUNS) --device $(DEVICE) --pages docs $(OPTIONS)
+
 .venv/docs: .venv/ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	touch $@

@@ -1,12 +1,14 @@
 """Statistics over trials and over problems, against values from textbooks and by hand."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import friedmanchisquare
 
-from nestbo.experiment import Task
+from nestbo import ArgumentError
+from nestbo.experiment import SUITES, Task, main
 from nestbo.experiment.comparison import (
     common,
     contests,
@@ -17,8 +19,11 @@ from nestbo.experiment.comparison import (
     ratios,
     solved,
 )
-from nestbo.experiment.results import Series
+from nestbo.experiment.evidence import PARTS, Part, cells, make, paces
+from nestbo.experiment.figures import profile
+from nestbo.experiment.results import Record, Series, collect, records
 from nestbo.experiment.statistics import holm, interval, parted, rows, wilson
+from nestbo.experiment.summary import complete, summary
 
 TASKS = [Task("ackley", f"sphere:{n}") for n in range(2, 12)]
 
@@ -149,3 +154,74 @@ class TestProfiles:
 
     def test_nothing_measured(self):
         assert profiles({}, 0.1) == ratios({}, 0.1) == {}
+
+
+class TestSummary:
+    FOUND = {  # noqa: RUF012
+        task: {"hdgabo-auto": noisy(1e-3, k), "gabo": noisy(1e-2, 50 + k), "oracle": noisy(1e-5, 90 + k)}
+        for k, task in enumerate(TASKS)
+    }
+
+    def test_a_row_for_each_method_and_the_problems_that_were_lost(self):
+        found = {**self.FOUND, Task("levy", "sphere:3"): {"hdgabo-auto": noisy(1e-2, 1), "gabo": noisy(1e-4, 2)}}
+        lines = summary(found, SUITES["paper"])
+        (own,) = [line for line in lines if line.startswith("| GaBO | 1.91")]
+        assert "| 10, 0, 1 |" in own
+        assert "HD-GaBO, d unknown has the lowest median, or is level with it, on 10 of 11 problems." in lines
+        first = lines[-len(found)]  # of the last table
+        assert first.startswith("| Levy on S^3 | GaBO |")
+        assert "**behind**" in first
+
+    def test_nothing_measured(self):
+        assert summary({}) == ["Not yet measured."]
+
+    def test_trials_that_did_not_come_as_far_are_left_out(self):
+        short = {TASKS[0]: {"hdgabo-auto": noisy(1e-3, 0), "gabo": series(np.full(3, 1e-2), n=10)}}
+        assert list(complete(short)[TASKS[0]]) == ["hdgabo-auto"]
+
+    def test_a_picture(self, tmp_path):
+        assert profile(self.FOUND, tmp_path / "new" / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+class TestEvidence:
+    PART = Part("rivals", "random,nelder-mead", 2, alone=True)
+
+    def test_it_says_how_long_it_takes_runs_collects_and_goes_on(self, tmp_path, monkeypatch):
+        small = replace(SUITES["rivals"], tasks=(Task("wishart", "spd:2:eigenvalues=0.001,5"),), budget=8)
+        monkeypatch.setitem(SUITES, "rivals", small)
+        said = []
+        options = {"parts": [self.PART], "jobs": 1, "say": said.append}
+        assert make(tmp_path / "runs", tmp_path / "archive", **options) == []
+        assert said[0] == "rivals: 4 of 4 cells, 12 suggestions, 12 s"
+        assert "1 s a suggestion is assumed" in said[1]
+        assert said[-1].startswith("1 archives")
+        ((_, one), *rest) = records(tmp_path / "archive")
+        assert len(rest) == 3
+        assert one.regret.shape == (1, 8)
+        assert set(paces([tmp_path / "archive"])) == {"random", "nelder-mead"}
+        before = (tmp_path / "archive" / "wishart-spd-2.zip").read_bytes()
+        assert make(tmp_path / "runs", tmp_path / "archive", **options) == []
+        assert sum("0 of 4 cells" in line for line in said) == 2  # the plan and the run
+        assert (tmp_path / "archive" / "wishart-spd-2.zip").read_bytes() == before
+
+    def test_fewer_trials_and_rivals_whose_packages_are_missing(self, monkeypatch):
+        monkeypatch.setattr("nestbo.experiment.evidence.RIVALS", {})
+        made = cells(Part("rivals", "cma-es,tpe,powell", 5, alone=True), trials=2)
+        assert {cell.label for cell in made} == {"powell"}
+        assert {cell.trials.seeds for cell in made} == {(0,), (1,)}
+
+    def test_every_part_is_there(self):
+        """Every suite of the pages has a part; every method of the rivals is in one."""
+        assert {part.suite for part in PARTS} >= {"paper", "held-out", "held-out-metric", "mismatch", "ablation"}
+        wanted = {label for part in PARTS if part.suite == "rivals-205" for label in part.methods.split(",")}
+        assert wanted == set(SUITES["rivals"].methods)
+
+    def test_the_command_says_how_long(self, tmp_path, capsys):
+        main(["evidence", "--out", str(tmp_path / "r"), "--archive", str(tmp_path), "--suites", "held-out", "--plan"])
+        assert capsys.readouterr().out.startswith("held-out: ")
+
+    def test_archives_are_of_problems_that_are_known(self, tmp_path):
+        about = {"problem": "../x", "space": "sphere:2", "latent_dim": None, "method": "m", "seeds": [0], "device": ""}
+        Record(about, np.ones((1, 6)), np.full((1, 6), ""), np.zeros(6)).write(tmp_path / "runs" / "a.npz")
+        with pytest.raises(ArgumentError, match="Wanted a problem"):
+            collect([tmp_path / "runs"], tmp_path / "out")

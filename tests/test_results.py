@@ -7,9 +7,10 @@ from scipy.stats import wilcoxon
 from nestbo import ArgumentError
 from nestbo.experiment import SUITES, Task, main
 from nestbo.experiment.figures import figures
+from nestbo.experiment.pages import report
 from nestbo.experiment.results import Record, Series, results, series
 from nestbo.experiment.statistics import interval, paired, reached, rows, target
-from nestbo.experiment.tables import heading, report, tables
+from nestbo.experiment.tables import heading, tables
 
 PAPER = SUITES["paper"]
 ACKLEY, MATRICES = Task("ackley", "sphere:50", 5), Task("rosenbrock", "spd:10:eigenvalues=0.001,5", 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,16 +13,18 @@ import torch
 
 from nestbo.errors import NestboError
 from nestbo.experiment import applications
-from nestbo.experiment.results import pack, results, unpack
+from nestbo.experiment.pages import report
+from nestbo.experiment.results import collect, pack, results, unpack
 from nestbo.experiment.runner import run as run_cells
 from nestbo.experiment.suites import SUITES, suite
-from nestbo.experiment.tables import report, tables
+from nestbo.experiment.tables import tables
 from nestbo.experiment.trials import Trials, run
 from nestbo.gallery import CATALOGUE
 from nestbo.manifolds.base import check_size
 from nestbo.text import printable
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_ARCHIVE = Path("benchmarks/results/evidence")
 _PLACES = "folders of results, or archives that pack wrote"
 _BUDGET = "evaluations of each trial, the initial 5 included"
 
@@ -41,7 +44,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m nestbo.e
 def _parser(prog: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=prog, description="Compare methods on suites of problems.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (_add_list, _add_run, _add_one, _add_table, _add_figures, _add_report, _add_pack, _add_unpack):
+    for add in _COMMANDS:
         add(commands)
     return parser
 
@@ -180,6 +183,47 @@ def _add_unpack(commands: Commands) -> None:
     parser.set_defaults(command=lambda given: _say(f"{unpack(given.archive, given.out)} files in {given.out}"))
 
 
+def _add_collect(commands: Commands) -> None:
+    parser = commands.add_parser("collect", help="values, arms and times of folders in one small archive per problem")
+    parser.add_argument("places", type=Path, nargs="+", metavar="DIR", help=_PLACES)
+    parser.add_argument("-o", "--out", type=Path, required=True, help="the folder of the archives")
+    parser.set_defaults(command=lambda given: _say(f"{len(collect(given.places, given.out))} archives in {given.out}"))
+
+
+def _add_evidence(commands: Commands) -> None:
+    parser = commands.add_parser("evidence", help="run all comparisons of the documentation, and write its pages")
+    parser.add_argument("--out", type=Path, required=True, help="the folder of the runs, which a later call continues")
+    parser.add_argument(
+        "--archive", type=Path, default=Path("benchmarks/results/evidence"), help="one file per problem"
+    )
+    parser.add_argument("--pages", type=Path, help="the folder of the documentation whose pages are written anew")
+    parser.add_argument("--suites", default="all", help="names, separated by commas")
+    parser.add_argument("--trials", type=_count, help="fewer than the documentation has")
+    parser.add_argument("--jobs", type=_count, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda; rivals always run on the CPU")
+    parser.add_argument("--plan", action="store_true", help="only say how long it takes")
+    parser.set_defaults(command=_evidence)
+
+
+def _evidence(given: argparse.Namespace) -> int:
+    from nestbo.experiment import evidence
+
+    chosen = SUITES if given.suites == "all" else {name: suite(name) for name in given.suites.split(",")}
+    parts = [part for part in evidence.PARTS if part.suite in chosen]
+    if given.plan:
+        known = evidence.paces([given.archive, given.out])
+        for text in evidence.plan(parts, given.out, known, given.jobs, given.trials):
+            _say(text)
+        return 0
+    options: dict[str, Any] = {"jobs": given.jobs, "device": given.device, "trials": given.trials}
+    wrong = evidence.make(given.out, given.archive, parts=parts, say=_say, **options)
+    if given.pages is not None:
+        evidence.pages(given.pages, [given.archive], _say)
+    for text in wrong:
+        sys.stderr.write(printable(text) + "\n")
+    return int(bool(wrong))
+
+
 def _count(text: str) -> int:
     return _whole(text, 1)
 
@@ -197,3 +241,17 @@ def _whole(text: str, least: int) -> int:
 
 def _say(line: str) -> None:
     sys.stdout.write(printable(line) + "\n")
+
+
+_COMMANDS = (
+    _add_list,
+    _add_run,
+    _add_one,
+    _add_table,
+    _add_figures,
+    _add_report,
+    _add_pack,
+    _add_unpack,
+    _add_collect,
+    _add_evidence,
+)

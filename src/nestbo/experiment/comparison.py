@@ -23,7 +23,7 @@ class Contest:
     """One method against another over the problems that both have: those won, level and lost.
 
     A problem is won or lost where the medians differ and the paired test says so at the level of 5 %, corrected after
-    Holm for all comparisons of the family.
+    Holm for the problems of the contest.
     """
 
     label: str
@@ -34,24 +34,18 @@ class Contest:
 
 def contests(found: Results, hero: str) -> list[Contest]:
     """The hero against each other method."""
-    pairs = _pairs(found, hero)
-    corrected = holm([p for _, _, p in pairs])
-    counts: dict[str, list[int]] = {}
-    for (label, lower, _), p in zip(pairs, corrected, strict=True):
-        index = 1 if p > ALPHA or lower == 0 else (0 if lower > 0 else 2)
-        counts.setdefault(label, [0, 0, 0])[index] += 1
-    return [Contest(label, *three) for label, three in counts.items()]
+    labels = dict.fromkeys(label for methods in found.values() for label in methods if label not in (hero, ORACLE))
+    return [made for label in labels if (made := _contest(found, hero, label)) is not None]
 
 
-def _pairs(found: Results, hero: str) -> list[tuple[str, int, float]]:
-    """For each problem and other method: its label, the sign of its median less the hero's, and p."""
-    made = []
-    for methods in found.values():
-        for label, one in methods.items():
-            if hero in methods and label not in (hero, ORACLE):
-                p = paired(one, methods[hero])
-                made.append((label, _sign(one, methods[hero]), 1.0 if p is None else p))
-    return made
+def _contest(found: Results, hero: str, label: str) -> Contest | None:
+    pairs = [(methods[label], methods[hero]) for methods in found.values() if {label, hero} <= set(methods)]
+    if not pairs:
+        return None
+    tests = [paired(one, other) for one, other in pairs]
+    corrected = holm([1.0 if p is None else p for p in tests])
+    signs = [_sign(*pair) if p <= ALPHA else 0 for pair, p in zip(pairs, corrected, strict=True)]
+    return Contest(label, signs.count(1), signs.count(0), signs.count(-1))
 
 
 def _sign(one: Series, hero: Series) -> int:

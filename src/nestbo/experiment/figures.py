@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nestbo.experiment.comparison import common, profiles
 from nestbo.experiment.results import Array, Results, Series
 from nestbo.experiment.suites import Suite, Task
 from nestbo.experiment.tables import called, heading
@@ -15,6 +16,7 @@ from nestbo.experiment.trials import INITIAL
 from nestbo.files import written
 
 _FLOOR = 1e-10  # of regret, on a logarithmic axis
+TOLERANCES = (0.1, 0.001)  # share of the regret after the initial points at which a problem counts as solved
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#A0522D", "#7F7F7F")  # Okabe and Ito's
 _PAPER = {  # colour by family, line by variant
     "random": ("#8A8A8A", "-"),
@@ -55,6 +57,32 @@ def figures(found: Results, folder: Path, suite: Suite | None = None, prefix: st
             figure.savefig(file, dpi=100)
         paths.append(path)
     return paths
+
+
+def profile(found: Results, path: Path, suite: Suite | None = None) -> Path:
+    """The share of problems solved along the evaluations, for a coarse and a fine tolerance; returns the path."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    from nestbo.plots.style import STYLE
+
+    labels = common(found)
+    styles = _styles(labels)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with matplotlib.rc_context(STYLE):
+        page = Figure(figsize=(10, 3.8), layout="constrained")
+        for axes, tolerance in zip(page.subplots(1, 2, sharey=True), TOLERANCES, strict=True):
+            for label, curve in profiles(found, tolerance).items():
+                colour, line = styles[label]
+                at = np.arange(1, len(curve) + 1)
+                axes.plot(at, curve, color=colour, linestyle=line, label=called(label, suite))
+            axes.set(title=f"to {100 * tolerance:g} % of the initial regret", xlabel="evaluations", ylim=(-0.02, 1.02))
+        page.axes[0].set(ylabel=f"share of {len(found)} problems solved")
+        handles, shown = page.axes[0].get_legend_handles_labels()
+        page.legend(handles, shown, loc="outside lower center", ncols=5)
+        with written(path) as file:
+            page.savefig(file, dpi=100)
+    return path
 
 
 def _draw(found: Results, suite: Suite | None) -> Any:

@@ -19,6 +19,8 @@ from nestbo.experiment.trials import INITIAL, read_memories
 from nestbo.files import written
 from nestbo.manifolds import space as known_space
 from nestbo.manifolds.base import is_whole
+from nestbo.problems import HELD_OUT, PROBLEMS
+from nestbo.specification import check_known
 
 Array = NDArray[Any]
 _ENOUGH = 10  # trials: shorter ones than the tenth longest are left out
@@ -142,17 +144,45 @@ def unpack(place: Path, out: Path) -> int:
     return count
 
 
+def collect(places: Iterable[Path], out: Path) -> list[Path]:
+    """Write all files of some folders or archives, small, to one archive per problem; returns the archives.
+
+    What an archive has is kept, unless a file of the same name has longer trials.
+    """
+    groups: dict[str, dict[str, Record]] = {}
+    for place in [*places, *([out] if out.is_dir() else [])]:
+        for name, record in records(place):
+            check_known("problem", record.task.problem, {**PROBLEMS, **HELD_OUT})
+            group = groups.setdefault(record.task.key, {})
+            if name not in group or len(group[name].seconds) < len(record.seconds):
+                group[name] = record
+    out.mkdir(parents=True, exist_ok=True)
+    return [_archive(group, out / f"{key}.zip") for key, group in sorted(groups.items())]
+
+
+def _archive(group: dict[str, Record], path: Path) -> Path:
+    """One archive; members have the date zero, so that equal results make equal files."""
+    with written(path) as file, zipfile.ZipFile(file, "w") as archive:
+        for name, record in sorted(group.items()):
+            made = io.BytesIO()
+            arrays.save(made, record.about, record.packed)
+            archive.writestr(zipfile.ZipInfo(name), made.getvalue())
+    return path
+
+
 @dataclass(frozen=True)
 class Series:
     """All trials of a method on a problem: the least regret so far (trials, n), by seed.
 
-    ``pace`` is the seconds that one suggestion took for one trial, on ``devices``.
+    ``pace`` is the seconds that one suggestion took for one trial, on ``devices``; ``versions`` are digests of the
+    source of nestbo that made the trials.
     """
 
     seeds: tuple[int, ...]
     best: Array
     pace: float
     devices: tuple[str, ...]
+    versions: tuple[str, ...] = ()
 
 
 def series(parts: list[Record], budget: int | None = None) -> Series:
@@ -172,7 +202,9 @@ def series(parts: list[Record], budget: int | None = None) -> Series:
     best = np.stack([np.minimum.accumulate(regret[:length]) for regret in kept.values()])
     spent = sum(float(part.seconds.sum()) for part in parts)
     made = sum((len(part.seconds) - INITIAL) * len(part.regret) for part in parts)
-    return Series(tuple(kept), best, spent / max(1, made), tuple(sorted({part.about["device"] for part in parts})))
+    devices = tuple(sorted({part.about["device"] for part in parts}))
+    versions = {version for part in parts for version in str(part.about.get("nestbo", "")).split(", ") if version}
+    return Series(tuple(kept), best, spent / max(1, made), devices, tuple(sorted(versions)))
 
 
 Results = dict[Task, dict[str, Series]]

@@ -270,6 +270,7 @@ _EIGHT = (
     *(f"{name}-spd-10" for name in ("rosenbrock", "product-of-sines")),
     *("michalewicz-sphere-30", "subspace-dixon-price-box-100", "wishart-spd-5"),
 )
+_RIVALLED = tuple(task for task in (*PAPER, *HELD_OUT) if task.key in _EIGHT)
 SUITES: dict[str, Suite] = {
     "paper": Suite("the twelve problems of Jaquier and Rozo (2020)", PAPER, METHODS),
     "hdgabo": Suite(
@@ -296,10 +297,11 @@ SUITES: dict[str, Suite] = {
     ),
     "rivals": Suite(
         "what people would use instead, on eight problems, five of them the paper's and three held out",
-        tuple(task for task in (*PAPER, *HELD_OUT) if task.key in _EIGHT),
+        _RIVALLED,
         RIVALS,
-        205,
+        105,
     ),
+    "rivals-205": Suite("the same after 205 evaluations", _RIVALLED, RIVALS, 205),
     "held-out": Suite(
         "problems that were not used to tune: other functions, sizes and spaces, no structure, noise",
         HELD_OUT,

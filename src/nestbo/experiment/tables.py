@@ -1,23 +1,17 @@
-"""Tables of results, in Markdown, and the pages that hold them."""
+"""Tables of results, in Markdown."""
 
 from __future__ import annotations
 
 import html
-import re
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from nestbo.errors import ArgumentError
-from nestbo.experiment.results import Results, results
+from nestbo.experiment.results import Results, Series
 from nestbo.experiment.statistics import Row, rows, target
-from nestbo.experiment.suites import SUITES, Suite, Task
-from nestbo.files import written
+from nestbo.experiment.suites import Suite, Task
 from nestbo.manifolds import SPD, Manifold, Product, Sphere, space
 from nestbo.text import printable
-
-_BLOCK = re.compile(r"(<!-- results: ([-\w]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 _NAMES = {"styblinski-tang": "Styblinski–Tang", "product-of-sines": "Product of sines"}
 
@@ -33,16 +27,17 @@ def tables(found: Results, suite: Suite | None = None, goal: float | None = None
         lines += [*_medians(some, suite), ""] if some else []
     for task, made in each.items():
         wanted = target(task.problem) if goal is None else goal
-        devices = sorted({device for one in found[task].values() for device in one.devices})
-        lines += [
-            f"### {_harmless(heading(task))}",
-            "",
-            *_numbers(made, suite, wanted),
-            "",
-            f"Run on {_harmless(', '.join(devices))}.",
-            "",
-        ]
+        lines += [f"### {harmless(heading(task))}", "", *_numbers(made, suite, wanted), ""]
+        lines += [harmless(_made(found[task], suite)), ""]
     return lines[:-1]
+
+
+def _made(methods: Mapping[str, Series], suite: Suite | None) -> str:
+    """Where the rows of a problem were made, and which of them by more than one version of the library."""
+    devices = sorted({device for one in methods.values() for device in one.devices})
+    mixed = [called(label, suite) for label, one in methods.items() if len(one.versions) > 1]
+    more = f" Made by more than one version of the library: {', '.join(mixed)}." if mixed else ""
+    return f"Run on {', '.join(devices)}.{more}"
 
 
 def heading(task: Task) -> str:
@@ -79,12 +74,12 @@ def _medians(each: dict[Task, list[Row]], suite: Suite | None) -> list[str]:
     labels = list(dict.fromkeys(row.label for made in each.values() for row in made))
     if suite is not None:
         labels = [label for label in suite.methods if label in labels]
-    lines = _head("method", *(heading(task) for task in each), "mean rank")
+    lines = head("method", *(heading(task) for task in each), "mean rank")
     for label in labels:
         own = [next((row for row in made if row.label == label), None) for made in each.values()]
         ranks = [row.rank for row in own if row is not None and row.rank is not None]
         mean = f"{np.mean(ranks):.1f}" if ranks else ""
-        lines.append(_line(called(label, suite), *map(_median, own), mean))
+        lines.append(line(called(label, suite), *map(_median, own), mean))
     return lines
 
 
@@ -99,7 +94,7 @@ def _median(row: Row | None) -> str:
 def _numbers(made: Sequence[Row], suite: Suite | None, goal: float) -> list[str]:
     """All numbers of a problem, the best method first."""
     words = ("rank", "method", "median", "95 % of the median", "quartiles", f"≤ {goal:g}", f"evaluations to {goal:g}")
-    lines = _head(*words, "p against the best (Holm)", "s per suggestion", "trials × evaluations")
+    lines = head(*words, "p against the best (Holm)", "s per suggestion", "trials × evaluations")
     for row in sorted(made, key=lambda row: row.median):
         cells = (
             "" if row.rank is None else str(row.rank),
@@ -113,7 +108,7 @@ def _numbers(made: Sequence[Row], suite: Suite | None, goal: float) -> list[str]
             f"{row.pace:.2g}",
             f"{row.trials} × {row.evaluations}",
         )
-        lines.append(_line(*cells))
+        lines.append(line(*cells))
     return lines
 
 
@@ -125,41 +120,16 @@ def _middle(row: Row) -> str:
     return f"{row.clusters.share:.0%} ({low:.0%}, {high:.0%}) below {row.clusters.between:.2g}"
 
 
-def _head(*cells: str) -> list[str]:
-    return [_line(*cells), "|" + "---|" * len(cells)]
+def head(*cells: str) -> list[str]:
+    """The first two lines of a table."""
+    return [line(*cells), "|" + "---|" * len(cells)]
 
 
-def _line(*cells: str) -> str:
-    return "| " + " | ".join(map(_harmless, cells)) + " |"
+def line(*cells: str) -> str:
+    """A row of a table."""
+    return "| " + " | ".join(map(harmless, cells)) + " |"
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
     """A text from a file for a page: no HTML, no end of a cell or of a line."""
     return html.escape(printable(text, keep=""), quote=False).replace("|", "\\|")
-
-
-def report(places: Sequence[Path], page: Path) -> list[str]:
-    """Write tables and figures of each suite between its marks on a page; returns the suites that were written.
-
-    The marks are ``<!-- results: NAME -->`` and ``<!-- end -->``.
-    """
-    text = page.read_text(encoding="utf-8", errors="surrogateescape")
-    names = [name for _, name, _ in _BLOCK.findall(text)]
-    if not names or not set(names) <= set(SUITES):
-        raise ArgumentError(
-            f"{page} has no marks of suites ({', '.join(SUITES)}): <!-- results: paper --> <!-- end -->."
-        )
-    blocks = {name: _block(places, name, page.parent / "pictures") for name in names}
-    with written(page) as file:
-        file.write(_BLOCK.sub(lambda m: m[1] + blocks[m[2]] + m[3], text).encode("utf-8", "surrogateescape"))
-    return names
-
-
-def _block(places: Iterable[Path], name: str, pictures: Path) -> str:
-    from nestbo.experiment.figures import figures
-
-    suite = SUITES[name]
-    found = results(places, suite)
-    drawn = figures(found, pictures, suite, prefix=f"{name}-") if found else []
-    shown = [f"![Regret along the evaluations, and at their end]({path.parent.name}/{path.name})\n" for path in drawn]
-    return "\n".join(["", *shown, *tables(found, suite), "", ""])

@@ -1,0 +1,115 @@
+"""All comparisons of the documentation as one command: what is to be run, how long that takes, and running it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nestbo.experiment.pages import report as write_page
+from nestbo.experiment.results import collect, records
+from nestbo.experiment.rivals import ELSEWHERE, RIVALS
+from nestbo.experiment.runner import run
+from nestbo.experiment.suites import SUITES, Cell
+from nestbo.experiment.trials import INITIAL, evaluated, minutes
+
+PAGES = ("results.md", "evidence.md", "evidence-problems.md")
+_UNKNOWN = 1.0  # seconds that a suggestion is taken to need where nothing is known of its method
+_QUICK = ("random", "nelder-mead", "powell", "cma-es", "tpe", "gabo", "hdgabo-auto")
+_SLOW = ("turbo", "turbo-logei", "turbo-tangent", "botorch", "saas", "optuna-gp")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Methods of a suite, the number of trials, and whether they are run one by one on the CPU, as rivals are."""
+
+    suite: str
+    methods: str = "all"
+    trials: int = 30
+    alone: bool = False
+
+
+PARTS = (
+    Part("paper"),
+    Part("held-out"),
+    Part("held-out-metric"),
+    Part("mismatch"),
+    Part("ablation", trials=10),
+    Part("rivals-205", ",".join(_QUICK[-2:])),
+    Part("rivals-205", ",".join(_QUICK[:-2]), alone=True),
+    Part("rivals-205", ",".join(_SLOW), 5, alone=True),
+)
+
+
+def cells(part: Part, trials: int | None = None) -> list[Cell]:
+    """The cells of a part, with as many trials or with fewer; without rivals whose packages nobody registered."""
+    count = part.trials if trials is None else min(part.trials, trials)
+    made = SUITES[part.suite].cells(part.methods, seeds=range(count), chunk=1 if part.alone else None)
+    missing = set(ELSEWHERE) - set(RIVALS)
+    return [cell for cell in made if cell.trials.method.split(":")[0] not in missing]
+
+
+def paces(places: Sequence[Path]) -> dict[str, float]:
+    """Seconds that a suggestion of each method took for one trial, by its label: the median over known files."""
+    found: dict[str, list[float]] = {}
+    for place in places:
+        for _, record in records(place) if place.exists() else ():
+            made = (len(record.seconds) - INITIAL) * len(record.regret)
+            found.setdefault(record.label, []).append(float(record.seconds.sum()) / max(1, made))
+    return {label: float(np.median(each)) for label, each in found.items()}
+
+
+def plan(
+    parts: Sequence[Part], out: Path, known: Mapping[str, float], jobs: int, trials: int | None = None
+) -> list[str]:
+    """Lines: for each part what is left to do, and how long it will take."""
+    lines, total = [], 0.0
+    for part in parts:
+        todo = [(cell, _left(cell, part, out)) for cell in cells(part, trials)]
+        seconds = sum(left * known.get(cell.label, _UNKNOWN) for cell, left in todo)
+        total += seconds
+        count, steps = sum(left > 0 for _, left in todo), sum(left for _, left in todo)
+        lines.append(f"{part.suite}: {count} of {len(todo)} cells, {steps} suggestions, {minutes(seconds / jobs)}")
+    guessed = sorted({cell.label for part in parts for cell in cells(part, trials)} - set(known))
+    lines += [f"nothing is known of {', '.join(guessed)}: {_UNKNOWN:g} s a suggestion is assumed"] if guessed else []
+    return [
+        *lines,
+        f"in all about {minutes(total / jobs)} with {jobs} processes, if this machine is like the former ones",
+    ]
+
+
+def _left(cell: Cell, part: Part, out: Path) -> int:
+    """Suggestions that all trials of a cell still need."""
+    done = max(evaluated(out / cell.name), INITIAL)
+    return max(0, SUITES[part.suite].budget - done) * len(cell.trials.seeds)
+
+
+def make(
+    out: Path,
+    archive: Path,
+    *,
+    parts: Sequence[Part] = PARTS,
+    jobs: int = os.cpu_count() or 1,
+    device: str = "cpu",
+    trials: int | None = None,
+    say: Callable[[str], Any],
+) -> list[str]:
+    """Say how long it takes, run what is left, collect it in an archive per problem; returns what went wrong."""
+    for line in plan(parts, out, paces([archive]) | paces([out]), jobs, trials):
+        say(line)
+    wrong = []
+    for part in parts:
+        where = {"device": "cpu" if part.alone else device, "jobs": jobs}
+        wrong += run(cells(part, trials), SUITES[part.suite].budget, out, report=say, **where)  # type: ignore[arg-type]
+    say(f"{len(collect([out], archive))} archives in {archive}")
+    return wrong
+
+
+def pages(folder: Path, archives: Sequence[Path], say: Callable[[str], Any]) -> None:
+    """Write the pages of the documentation anew."""
+    for name in PAGES:
+        say(f"{folder / name}: {', '.join(write_page(archives, folder / name))}")

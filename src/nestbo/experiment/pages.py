@@ -1,0 +1,60 @@
+"""Pages of the documentation: what lies between their marks is written from files of results.
+
+``<!-- results: NAME -->`` … ``<!-- end -->`` holds all numbers and curves of a suite, ``<!-- summary: NAME -->`` one
+table, one picture of profiles and the problems that were lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from nestbo.errors import ArgumentError
+from nestbo.experiment.results import results
+from nestbo.experiment.suites import SUITES
+from nestbo.experiment.tables import tables
+from nestbo.files import written
+
+_BLOCK = re.compile(r"(<!-- (results|summary): ([-\w]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def report(places: Sequence[Path], page: Path) -> list[str]:
+    """Write what a page holds between its marks; returns the suites that were written, each once."""
+    text = page.read_text(encoding="utf-8", errors="surrogateescape")
+    marks = [(kind, name) for _, kind, name, _ in _BLOCK.findall(text)]
+    names = list(dict.fromkeys(name for _, name in marks))
+    if not names or not set(names) <= set(SUITES):
+        raise ArgumentError(
+            f"{page} has no marks of suites ({', '.join(SUITES)}): <!-- results: paper --> <!-- end -->."
+        )
+    made = {mark: _KINDS[mark[0]](places, mark[1], page.parent / "pictures") for mark in marks}
+    with written(page) as file:
+        file.write(_BLOCK.sub(lambda m: m[1] + made[m[2], m[3]] + m[4], text).encode("utf-8", "surrogateescape"))
+    return names
+
+
+def _details(places: Iterable[Path], name: str, pictures: Path) -> str:
+    from nestbo.experiment.figures import figures
+
+    suite = SUITES[name]
+    found = results(places, suite)
+    drawn = figures(found, pictures, suite, prefix=f"{name}-") if found else []
+    shown = [f"![Regret along the evaluations, and at their end]({path.parent.name}/{path.name})\n" for path in drawn]
+    return "\n".join(["", *shown, *tables(found, suite), "", ""])
+
+
+def _summary(places: Iterable[Path], name: str, pictures: Path) -> str:
+    from nestbo.experiment.figures import profile
+    from nestbo.experiment.summary import complete, hero, summary
+
+    suite = SUITES[name]
+    found = complete(results(places, suite))
+    shown = []
+    if hero(found) is not None:
+        path = profile(found, pictures / f"{name}-profile.png", suite)
+        shown = [f"![Share of problems solved along the evaluations]({path.parent.name}/{path.name})\n"]
+    return "\n".join(["", *shown, *summary(found, suite), "", ""])
+
+
+_KINDS = {"results": _details, "summary": _summary}

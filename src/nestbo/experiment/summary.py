@@ -1,0 +1,105 @@
+"""One table for a whole suite: ranks, wins and losses, problems solved, seconds; and the problems that were lost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from nestbo.experiment.comparison import ALPHA, common, contests, profiles, ranks
+from nestbo.experiment.figures import TOLERANCES
+from nestbo.experiment.results import Results, Series
+from nestbo.experiment.statistics import Row, rows, target
+from nestbo.experiment.suites import Suite, Task
+from nestbo.experiment.tables import called, head, heading, line
+from nestbo.experiment.trials import ORACLE
+
+HEROES = ("hdgabo-auto", "hdgabo", "gabo")  # whose wins are counted: the first of these that every problem has
+
+
+def hero(found: Results) -> str | None:
+    """The method that a summary is about."""
+    return next((label for label in HEROES if label in common(found)), None)
+
+
+def summary(found: Results, suite: Suite | None = None) -> list[str]:
+    """Lines: a row for each method, then what the columns mean, then where the hero is level and where it loses."""
+    chosen = hero(found)
+    if chosen is None:
+        return ["Not yet measured."]
+    return [*_table(found, suite, chosen), "", *_said(found), "", *_losses(found, suite, chosen)]
+
+
+def complete(found: Results) -> Results:
+    """Only methods that came as far as the longest of their problem: others would be compared too early or too late."""
+    longest = {task: max(one.best.shape[1] for one in methods.values()) for task, methods in found.items()}
+    return {
+        task: {label: one for label, one in methods.items() if one.best.shape[1] == longest[task]}
+        for task, methods in found.items()
+    }
+
+
+def _table(found: Results, suite: Suite | None, chosen: str) -> list[str]:
+    mean, against = ranks(found).means, {one.label: one for one in contests(found, chosen)}
+    shares = [profiles(found, tolerance) for tolerance in TOLERANCES]
+    labels = dict.fromkeys(label for methods in found.values() for label in methods)
+    words = [f"solved to {100 * tolerance:g} %" for tolerance in TOLERANCES]
+    name = called(chosen, suite)
+    lines = head("method", "mean rank", f"{name} wins, level, loses", *words, "s per suggestion", "problems", "trials")
+    for label in sorted(labels, key=lambda label: mean.get(label, np.inf)):
+        one, own = against.get(label), [methods[label] for methods in found.values() if label in methods]
+        lines.append(
+            line(
+                called(label, suite),
+                f"{mean[label]:.2f}" if label in mean else "",
+                "" if one is None else f"{one.wins}, {one.ties}, {one.losses}",
+                *(f"{share[label][-1]:.0%}" if label in share else "" for share in shares),
+                f"{np.median([series.pace for series in own]):.2g}",
+                str(len(own)),
+                _range([len(series.seeds) for series in own]),
+            )
+        )
+    return lines
+
+
+def _range(counts: list[int]) -> str:
+    return str(counts[0]) if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)}"
+
+
+def _said(found: Results) -> list[str]:
+    made = ranks(found)
+    tested = "" if made.p is None else f" (Friedman's p {made.p:.2g})"
+    return [
+        f"Mean ranks are over {made.problems} problems, of the methods that all of them have{tested};",
+        f"two that are less than {made.difference:.2f} apart do not differ at 5 % (Nemenyi). Wins and losses are",
+        "Wilcoxon's tests, paired by seed, at 5 % after Holm's correction over the problems; fewer than six trials",
+        "prove nothing, and count as level. A problem is solved",
+        "when the regret has fallen to that share of the regret after the initial points; each problem counts with",
+        "the share of its trials. Trials that are shorter than the longest of their problem are left out here, and",
+        "are among the details.",
+    ]
+
+
+def _losses(found: Results, suite: Suite | None, chosen: str) -> list[str]:
+    """For each problem the best method and the hero; those where the hero is behind come first."""
+    made = {task: _standing(task, methods, chosen) for task, methods in found.items()}
+    level = sum(p is None or p > ALPHA for _, _, p in made.values())
+    name = called(chosen, suite)
+    lines = [f"{name} has the lowest median, or is level with it, on {level} of {len(made)} problems.", ""]
+    lines += head("problem", "best method", "its median", f"{name}", "p (Holm)")
+    for task, (best, own, p) in sorted(made.items(), key=lambda item: _order(item[1][2])):
+        shown = "" if p is None else f"{p:.2g}" + (" **behind**" if p <= ALPHA else "")
+        lines.append(line(heading(task), called(best.label, suite), f"{best.median:.3g}", f"{own.median:.3g}", shown))
+    return lines
+
+
+def _standing(task: Task, methods: Mapping[str, Series], chosen: str) -> tuple[Row, Row, float | None]:
+    """The best row of a problem, the hero's, and p of their difference; None where the hero is the best."""
+    compared = {label: one for label, one in methods.items() if label != ORACLE}
+    made = rows(compared, target(task.problem))
+    best, own = min(made, key=lambda row: row.median), next(row for row in made if row.label == chosen)
+    return best, own, own.p
+
+
+def _order(p: float | None) -> float:
+    return 2.0 if p is None else p
