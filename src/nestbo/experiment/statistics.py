@@ -16,7 +16,7 @@ _TARGET = 0.1  # of other problems
 _FLOOR = 1e-10  # regret below which differences are rounding
 _RESAMPLES = 2000
 _CLUSTERED = 10  # trials below which nothing is said about clusters
-_EITHER = 0.2  # share of trials on either side of a gap
+_EITHER = 0.3  # share of trials on either side of a gap: then the median may lie in neither cluster
 _GAP = 1.0  # decades
 
 
@@ -121,7 +121,7 @@ def holm(values: Sequence[float]) -> list[float]:
 def parted(values: Array) -> Clusters | None:
     """Two clusters of regrets (n,), if the widest gap between them on a logarithmic scale is wide.
 
-    The gap is a factor of ten at least, and a fifth of at least ten trials lies on either side of it.
+    The gap is a factor of ten at least, and three tenths of at least ten trials lie on either side of it.
     """
     if len(values) < _CLUSTERED:
         return None
