@@ -80,10 +80,10 @@ def test_a_budget_is_a_total_and_a_number_is_more(tmp_path):
             assert study.run(bowl, budget=4, progress=False).stopped == "the budget of 4 is used up"
             assert len(study.history) == 4
     with nb.Study.load(tmp_path / "s.db") as study:
-        assert study.run(bowl, 2, progress=False).stopped == "2 evaluations are made"
+        assert study.run(bowl, 2, progress=False).stopped == "the number of evaluations, 2, is reached"
         assert len(study.history) == 6
     with nb.Study.load(tmp_path / "s.db") as study:
-        assert study.stopped == "2 evaluations are made"
+        assert study.stopped == "the number of evaluations, 2, is reached"
 
 
 @pytest.mark.parametrize("options", [{}, {"n": 3, "budget": 3}, {"budget": 0}, {"n": -1}, {"budget": True}])

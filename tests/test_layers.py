@@ -29,13 +29,13 @@ LAYERS = (
     ("minimum",),
     ("plots",),
     ("gallery",),
-    ("experiment", "report"),
+    ("experiment", "report", "notebook"),
     ("bridges", "cli", "testing"),
     ("botorch", "optuna", "__main__"),
     ("__init__",),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-GEOMETRY = {"errors", "specification", "linalg", "manifolds"}
+GEOMETRY = {"errors", "text", "specification", "linalg", "manifolds"}
 
 # What the order alone would still allow.
 ONLY = {

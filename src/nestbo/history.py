@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from nestbo.errors import ArgumentError
 from nestbo.fronts import non_dominated
 from nestbo.memory import Memory
+from nestbo.text import in_notebook
 
 if TYPE_CHECKING:
     import torch
@@ -108,6 +109,9 @@ class Trial:
     def noise(self) -> float | None:
         """The variance of the noise in the value, where it was told with it."""
         return self.told.noise
+
+    def _repr_html_(self) -> str:
+        return in_notebook("trial_html", self)
 
     @property
     def state(self) -> State:

@@ -13,17 +13,31 @@ from nestbo.history import History, Noise
 from nestbo.manifolds import Manifold
 from nestbo.strategies import Strategy
 from nestbo.study import Callback, Objective, Stop, Study
+from nestbo.text import in_notebook
 
 
 @dataclass(frozen=True)
 class Minimum:
-    """What ``minimize`` found, with the names that scipy's users expect, too."""
+    """What ``minimize`` found, with the names that scipy's users expect, too.
+
+    Attributes:
+        x: The point.
+        value: Its value.
+        history: All trials.
+        message: What ended the run, in words.
+        success: Whether the run ended by itself, and not by Ctrl-C.
+        space: Where the point lies.
+    """
 
     x: Tensor
     value: float
     history: History
     message: str
     success: bool
+    space: Manifold | None = None
+
+    def _repr_html_(self) -> str:
+        return in_notebook("minimum_html", self)
 
     @property
     def fun(self) -> float:
@@ -87,4 +101,4 @@ def minimize(
         wanted = "satisfied the constraints" if any(t.status == "told" for t in history) else "gave a number"
         raise ArgumentError(f"None of {len(history)} evaluations {wanted}: {failures}.")
     words = reason or f"interrupted after {len(history.finished)} evaluations"
-    return Minimum(best.x, best.value, history, f"{words[0].upper()}{words[1:]}.", reason is not None)
+    return Minimum(best.x, best.value, history, f"{words[0].upper()}{words[1:]}.", reason is not None, space)

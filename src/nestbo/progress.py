@@ -1,4 +1,4 @@
-"""How far a run has come: a live bar on a terminal, plain lines elsewhere, or nothing."""
+"""How far a run has come: a live bar on a terminal or in a notebook, plain lines elsewhere, or nothing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator
+from html import escape
 from typing import Any, TextIO
 
 from nestbo.history import Trial
@@ -96,12 +97,62 @@ class Bar(Reporter):
         self.bar.console.print(printable(f"waiting: {why}"), markup=False)
 
 
+class Inline(Reporter):
+    """One line in a notebook, written anew as the run goes on."""
+
+    every = 0.2  # seconds, as often as an eye can follow
+
+    @contextlib.contextmanager
+    def watching(self, total: int) -> Iterator[None]:
+        load("IPython.display")
+        from IPython.display import display
+
+        self.total, self.count, self.shown, self.text = total, 0, 0.0, ""
+        self.line = display(self._html(), display_id=True)
+        try:
+            yield
+        finally:
+            self._renew()
+
+    def advanced(self, done: Trial, best: Trial | None) -> None:
+        self.count += 1
+        value = "no value yet" if best is None else f"best {best.value:.6g} (trial {best.index})"
+        self.text = _last(done) or value
+        if time.monotonic() - self.shown >= self.every:
+            self._renew()
+
+    def interrupted(self) -> None:
+        self.text += "; interrupted, everything told is kept"
+
+    def waiting(self, why: str) -> None:
+        self.text = f"waiting: {why}"
+        self._renew()
+
+    def _renew(self) -> None:
+        self.shown = time.monotonic()
+        self.line.update(self._html())
+
+    def _html(self) -> Any:
+        from IPython.display import HTML
+
+        bar = f'<progress max="{max(self.total, 1)}" value="{self.count}"></progress>'
+        return HTML(f"{bar} {self.count}/{self.total} {escape(printable(self.text, keep=''))}")
+
+
+def _in_a_notebook() -> bool:
+    """Whether this process serves a notebook."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return getattr(shell, "kernel", None) is not None
+
+
 def reporter(progress: bool | Reporter) -> Reporter:
     """The reporter for a setting: True chooses by where the output goes and what is installed."""
     if isinstance(progress, Reporter):
         return progress
     if not progress:
         return Reporter()
+    if _in_a_notebook():
+        return Inline()
     if not sys.stderr.isatty():
         return Lines()
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 from typing import Any
@@ -51,3 +52,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return json.dumps(value)
     return value
+
+
+def in_notebook(maker: str, thing: Any) -> str:
+    """A thing as HTML, made by a function of ``nestbo.notebook``, which stands above what it shows and draws."""
+    return str(getattr(importlib.import_module("nestbo.notebook"), maker)(thing))

@@ -14,6 +14,7 @@ from torch import Tensor
 from nestbo.errors import ArgumentError, OffManifoldError, ShapeError, shown
 from nestbo.linalg import safe_sqrt
 from nestbo.specification import Specified
+from nestbo.text import in_notebook
 
 _LARGEST = 2**31 - 1  # a size or a count: no computer holds, or does, more
 _PRECISIONS = (torch.float32, torch.float64)  # in which all operations exist
@@ -38,6 +39,9 @@ class Manifold(Specified, ABC):
     Every operation broadcasts over the axes in front, keeps dtype and device, and is differentiable. A subclass is a
     frozen dataclass that defines the abstract operations; the others have sound defaults and may be replaced.
     """
+
+    def _repr_html_(self) -> str:
+        return in_notebook("space_html", self)
 
     @property
     @abstractmethod

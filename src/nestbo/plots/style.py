@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import textwrap
 from typing import Any
 
@@ -47,9 +48,18 @@ FAILED: dict[str, Any] = {"s": 34, "marker": "x", "color": INK, "linewidths": 1.
 BEST: dict[str, Any] = {"s": 190, "marker": "*", "color": RED, "edgecolors": "white", "linewidths": 1.0, "zorder": 6}
 
 
+class Picture(Figure):
+    """A figure that a notebook shows as it is, without ``%matplotlib``."""
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        self.savefig(file, format="png")
+        return file.getvalue()
+
+
 def figure(title: str, width: float = 7.0, height: float = 4.0) -> Figure:
     """An empty figure with a heading."""
-    made = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08))
+    made = Picture(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08))
     heading = textwrap.fill(title, int(13 * width), break_on_hyphens=False)
     made.suptitle(heading, x=0.012, ha="left", fontsize=10, color=INK)
     return made

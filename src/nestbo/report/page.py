@@ -197,7 +197,7 @@ def _row(trial: Trial, now: Snapshot) -> dict[str, Any]:
 def _settings(study: Study, facts: Mapping[str, Any]) -> dict[str, str]:
     way = study.direction if isinstance(study.direction, str) else ", ".join(study.direction)
     own = {"space": study.space.specification, "strategy": study.strategy.specification, "direction": way}
-    rest = {**facts, "seed": study.seed, "noise": study.noise, **own}
+    rest = {"stopped": study.stopped, **facts, "seed": study.seed, "noise": study.noise, **own}
     return own | {key: str(value) for key, value in rest.items() if value is not None}
 
 

@@ -49,7 +49,11 @@ class Goal:
     @property
     def words(self) -> str:
         """What ended a run that reached it."""
-        return f"{self.n} evaluations are made" if self.budget is None else f"the budget of {self.budget} is used up"
+        return (
+            f"the number of evaluations, {self.n}, is reached"
+            if self.budget is None
+            else f"the budget of {self.budget} is used up"
+        )
 
 
 class Course:

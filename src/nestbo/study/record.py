@@ -177,6 +177,11 @@ class Record:
         self.close()
 
     @property
+    def path(self) -> Path | None:
+        """The file that keeps the study; None if it is in memory."""
+        return None if self._store.path is None else Path(self._store.path)
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What the store keeps of how the study was begun, and what ``remember`` put there."""
         return self._store.settings() if self._kept is None else dict(self._kept)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import overload
+
+from nestbo.history import History, Trial
 from nestbo.study.fronts import Fronts
 from nestbo.study.running import Running
+from nestbo.study.tables import Tables
+from nestbo.text import in_notebook
 
 
-class Study(Running, Fronts):
+class Study(Running, Fronts, Tables):
     """An optimisation in progress. Its only state is its history, kept in ``store`` (a path) or in memory.
 
     A suggestion is a function of space, strategy, history and seed: a study that was killed and loaded again goes on as
@@ -28,6 +34,29 @@ class Study(Running, Fronts):
     >>> study.pending
     []
     """
+
+    def __len__(self) -> int:
+        """The number of trials, those pending, failed and discarded included."""
+        return len(self._read())
+
+    def __iter__(self) -> Iterator[Trial]:
+        """All trials in the order of their indices, as ``history`` has them."""
+        return iter(self.history)
+
+    @overload
+    def __getitem__(self, index: int) -> Trial: ...
+    @overload
+    def __getitem__(self, index: slice) -> History: ...
+    def __getitem__(self, index: int | slice) -> Trial | History:
+        """The trial at a place of ``history``, or several."""
+        return self.history[index]
+
+    def __bool__(self) -> bool:
+        """A study is one, also before its first trial."""
+        return True
+
+    def _repr_html_(self) -> str:
+        return in_notebook("study_html", self)
 
     def __repr__(self) -> str:
         return f"Study({self.space}, {self.strategy}, seed={self.seed}, {len(self.history)} trials)"
