@@ -19,7 +19,7 @@ LAYERS = (
     ("specification", "linalg", "apart", "fronts"),
     ("manifolds",),
     ("memory",),
-    ("optimise", "history", "outputs"),
+    ("optimise", "history", "outputs", "keywords"),
     ("nested", "kernels", "constraints", "evaluation"),
     ("surrogate", "problems"),
     ("acquisition", "storage", "progress", "parallel", "stop"),

@@ -193,7 +193,6 @@ def test_nearly_right_text_is_read_or_refused(name, rest):
         "product",
         "product:sphere:2",
         "product:(sphere:2),(sphere:3)",
-        "product:factors=(sphere:2)",
         "product:(sphere:2",
         "product:sphere:2)",
         "product:)(",

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from nestbo.errors import ConstraintError, shown
-from nestbo.manifolds import Manifold
+from nestbo.keywords import by_name
+from nestbo.manifolds import Manifold, Space, leaf
 from nestbo.optimise import lbfgs
 
 _DRAWS = 1024  # random points among which one is looked for
@@ -34,18 +35,19 @@ class Constraints:
     """
 
     function: Callable[[Any], Any]
-    space: Manifold
+    space: Space
     count: int
     smooth: bool = False
     batched: bool = False
 
     @classmethod
-    def of(cls, function: Any, space: Manifold) -> Constraints:
+    def of(cls, function: Any, space: Space) -> Constraints:
         """The constraints that a user's function expresses, tried on a few points of the space."""
         if not callable(function):
             raise ConstraintError(
                 f"constraints is a function of a point, ≥ 0 where it is allowed, got {shown(function)}."
             )
+        function = by_name(function, space)
         points = space.random(3, rng=torch.Generator().manual_seed(0))
         tried = cls(function, space, len(_called(function, points[0])))
         found = tried(points)
@@ -111,22 +113,27 @@ class Constraints:
                 return self._towards(point, x)
         return self._towards(self._found(pool[slack.argmax()], slack.max().item(), rng), x)
 
+    @property
+    def _leaf(self) -> Manifold:
+        """Where a point can move while its separate values stay as they are."""
+        return leaf(self.space)
+
     def _around(self, x: Tensor, rng: torch.Generator) -> Tensor:
         """Random points, and steps of several sizes from x."""
         near = [self._moved(x, scale, _OFFSPRING, rng) for scale in _SCALES]
         return torch.cat([self.space.random(_DRAWS, rng=rng), *near])
 
     def _moved(self, x: Tensor, scale: float, count: int, rng: torch.Generator) -> Tensor:
-        space = self.space
+        space = self._leaf
         start = x.expand(count, *space.point_shape)
         return space.project(space.exp(start, scale * space.typical_distance * space.random_tangent(start, rng)))
 
     def _towards(self, inside: Tensor, x: Tensor) -> Tensor:
         """The last allowed point on the geodesic from an allowed point to x, by bisection."""
-        velocity, low, high, found = self.space.log(inside, x), 0.0, 1.0, inside
+        velocity, low, high, found = self._leaf.log(inside, x), 0.0, 1.0, inside
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            point = self.space.project(self.space.exp(inside, middle * velocity))
+            point = self.space.project(self._leaf.exp(inside, middle * velocity))
             if point.isfinite().all() and self.allows(point):
                 low, found = middle, point
             else:
@@ -142,7 +149,7 @@ class Constraints:
             return (margin - self(x) / size).clamp(min=0).square().sum(-1)
 
         losses = [partial(outside, margin) for margin in _MARGINS]
-        ends = [lbfgs(loss, self.space, start, tolerance=1e-9, max_iterations=100).point for loss in losses]
+        ends = [lbfgs(loss, self._leaf, start, tolerance=1e-9, max_iterations=100).point for loss in losses]
         return torch.cat(ends)
 
     def _found(self, best: Tensor, slack: float, rng: torch.Generator) -> Tensor:

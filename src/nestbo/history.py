@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -16,6 +16,8 @@ from nestbo.text import in_notebook
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
+
+    from nestbo.manifolds import Space
 else:
     from nestbo.lazy import torch
 
@@ -69,7 +71,7 @@ class Told:
 class Trial:
     """One point, what was told about it, and what the strategy that suggested it wants to know again.
 
-    ``memory`` belongs to the strategy. Nobody else acts on it.
+    ``memory`` belongs to the strategy. Nobody else acts on it. ``space`` is where the point lies: a study knows it.
 
     >>> import torch
     >>> Trial(0, torch.zeros(2)).with_value(3.5).value
@@ -81,6 +83,7 @@ class Trial:
     status: Status = "asked"
     told: Told = Told()
     memory: Memory = Memory()
+    space: Space | None = field(default=None, compare=False, repr=False)
 
     def with_value(self, *values: float, **facts: Any) -> Trial:
         """The same trial, told, with a value for each objective; ``facts`` are more fields of ``Told``."""
@@ -89,6 +92,11 @@ class Trial:
     def with_failure(self, why: str = "") -> Trial:
         """The same trial, failed."""
         return replace(self, status="failed", told=replace(self.told, values=(), failed=why))
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The point as a person would write it, by the names of the space; without names, it is called x."""
+        return {"x": self.x.numpy(force=True)} if self.space is None else self.space.parameters(self.x)
 
     @property
     def value(self) -> float | None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nestbo.errors import ArgumentError
 from nestbo.history import History, Noise
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 from nestbo.strategies import Strategy
 from nestbo.study import Callback, Objective, Stop, Study
 from nestbo.text import in_notebook
@@ -34,7 +34,7 @@ class Minimum:
     history: History
     message: str
     success: bool
-    space: Manifold | None = None
+    space: Space | None = None
 
     def _repr_html_(self) -> str:
         return in_notebook("minimum_html", self)
@@ -52,7 +52,7 @@ class Minimum:
 
 def minimize(
     f: Objective,
-    space: Manifold,
+    space: Space,
     *,
     budget: int,
     strategy: Strategy | None = None,

@@ -13,11 +13,13 @@ import itertools
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import quote, unquote
 
 from nestbo.errors import ArgumentError, SpecificationError, shown
 
 _DEEPEST = 20
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_SAFE = " !#$&'*+-./;<>?@[]^_`{|}~"  # in words of a text form, besides letters and digits
 _WORDS = {"none": None, "true": True, "false": False}
 
 
@@ -32,16 +34,21 @@ class Specified:
         return positional, {f.name: getattr(self, f.name) for f in rest if getattr(self, f.name) != f.default}
 
     @property
+    def kind(self) -> str:
+        """What it is called."""
+        return type(self).__name__
+
+    @property
     def specification(self) -> str:
         """The text form; ``nestbo.space(text)`` reads it back."""
         positional, keywords = self.arguments()
         parts = [_write(value) for value in positional] + [f"{k}={_write(v)}" for k, v in keywords.items()]
-        return ":".join([type(self).__name__.lower(), *parts])
+        return ":".join([self.kind.lower(), *parts])
 
     def __repr__(self) -> str:
         positional, keywords = self.arguments()
         parts = [repr(value) for value in positional] + [f"{k}={v!r}" for k, v in keywords.items()]
-        return f"{type(self).__name__}({', '.join(parts)})"
+        return f"{self.kind}({', '.join(parts)})"
 
 
 def parse(
@@ -59,7 +66,7 @@ def parse(
     positional, keywords = [], {}
     inner = within or (registry, kind)
     for argument in arguments:
-        key, *value = (part.strip() for part in _split(argument, "="))
+        key, *value = (part.strip() for part in _split(_unwrapped(argument), "="))
         if not value:
             positional.append(_read(argument, *inner))
         elif key in keywords:
@@ -81,6 +88,27 @@ def check_known(kind: str, name: Any, known: Iterable[str]) -> None:
     near = difflib.get_close_matches(name.lower(), known, n=1) if isinstance(name, str) else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise SpecificationError(f"Wanted a {kind} ({', '.join(sorted(known))}), got {shown(name)}.{hint}")
+
+
+def _unwrapped(argument: str) -> str:
+    """``(name=specification)``, as the factors of a product are written, as ``name=(specification)``."""
+    inside = argument.strip()[1:-1]
+    name, *rest = _split(_split(inside, ":")[0], "=")
+    if not argument.strip().startswith("(") or not argument.strip().endswith(")") or not rest:
+        return argument
+    return f"{name}=({inside[len(name) + 1 :]})"
+
+
+def written(value: str | int | float | bool) -> str:
+    """A word or number as a text form holds it: what would be read otherwise is written with %, as in addresses.
+
+    >>> [written(value) for value in ("soft", 3, "3", "none", "a:b")]
+    ['soft', '3', '%33', '%6Eone', 'a%3Ab']
+    """
+    if not isinstance(value, str):
+        return _write(value)
+    text = quote(value, safe=_SAFE)
+    return text if text != value or _read_one(text) == value else f"%{ord(value[0]):02X}{text[1:]}"
 
 
 def _depths(text: str) -> list[int]:
@@ -112,6 +140,8 @@ def _read(text: str, registry: Mapping[str, type], kind: str) -> Any:
 
 def _read_one(text: str) -> int | float | str | None:
     """A number written as Python writes it, one of the known words, or the text itself."""
+    if "%" in text:
+        return unquote(text)
     if _NUMBER.fullmatch(text):
         return float(text) if set(text) & set(".eE") or len(text) > 300 else int(text)
     return _WORDS.get(text.lower(), text)

@@ -10,14 +10,14 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.optim import optimize_acqf as stock_optimize_acqf
 from torch import Tensor
 
-from nestbo.manifolds import Manifold, Product
+from nestbo.manifolds import Product, Space
 from nestbo.optimise import Result, lbfgs
 
 # optimize_acqf wants box bounds, which mean nothing on a manifold: no coordinate of a point ever comes near these.
 _ANYWHERE = 1e10
 
 
-def ic_generator(space: Manifold) -> Callable[..., Tensor]:
+def ic_generator(space: Space) -> Callable[..., Tensor]:
     """Initial conditions for ``optimize_acqf(…, ic_generator=…)``: the best of ``raw_samples`` random points.
 
     The draws come from a generator seeded with ``options={"seed": …}``, or 0.
@@ -43,7 +43,7 @@ def ic_generator(space: Manifold) -> Callable[..., Tensor]:
 
 
 def gen_candidates(
-    space: Manifold, *, optimiser: Callable[..., Result] = lbfgs, max_iterations: int = 100
+    space: Space, *, optimiser: Callable[..., Result] = lbfgs, max_iterations: int = 100
 ) -> Callable[..., tuple[Tensor, Tensor]]:
     """Refinement for ``optimize_acqf(…, gen_candidates=…)``: q points are one point of the product of q spaces."""
 
@@ -61,7 +61,7 @@ def gen_candidates(
 
 def optimize_acqf(
     acq_function: AcquisitionFunction,
-    space: Manifold,
+    space: Space,
     *,
     q: int = 1,
     num_restarts: int = 8,

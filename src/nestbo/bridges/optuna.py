@@ -27,7 +27,7 @@ from nestbo.bridges.parameters import assembled, distributions, entries, params,
 from nestbo.errors import ArgumentError
 from nestbo.evaluation import numbers
 from nestbo.history import History
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 from nestbo.memory import Memory
 from nestbo.strategies import Strategy, Suggestion
 
@@ -35,7 +35,7 @@ _SUGGESTION = "nestbo:suggestion"
 _SPACE = "nestbo:space:"  # of the point whose name follows
 _CONSTRAINTS = "constraints"  # where Optuna keeps a list; those with a name are at "constraints:name"
 _SEEN = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.RUNNING)
-_TOLERANCE = 1e-6  # how far a point may lie off its space, as in ``Manifold.check``
+_TOLERANCE = 1e-6  # how far a point may lie off its space, as in ``Space.check``
 
 
 class ManifoldSampler(BaseSampler):
@@ -62,7 +62,7 @@ class ManifoldSampler(BaseSampler):
 
     def __init__(
         self,
-        space: Manifold,
+        space: Space,
         strategy: Strategy | None = None,
         *,
         seed: int = 0,
@@ -199,7 +199,7 @@ class ManifoldSampler(BaseSampler):
             )
 
 
-def suggest(trial: BaseTrial, space: Manifold, name: str = "x") -> Tensor:
+def suggest(trial: BaseTrial, space: Space, name: str = "x") -> Tensor:
     """The point to evaluate, in an objective: any sampler will do, and ``ManifoldSampler`` knows the geometry.
 
     Samplers that do not suggest numbers off the manifold; the point is then their projection.
@@ -215,7 +215,7 @@ def suggest(trial: BaseTrial, space: Manifold, name: str = "x") -> Tensor:
     return assembled(stored, space, name)
 
 
-def _mark(trial: Trial, space: Manifold, name: str) -> None:
+def _mark(trial: Trial, space: Space, name: str) -> None:
     """Note in a trial of which space its point is; refuse another one than before."""
     key, storage = _SPACE + name, trial.study._storage
     before = storage.get_trial_system_attrs(trial._trial_id).get(key)

@@ -13,13 +13,13 @@ from optuna.trial import FrozenTrial
 from torch import Tensor
 
 from nestbo.errors import ArgumentError
-from nestbo.manifolds import MANIFOLDS, SPD, Box, Euclidean, Manifold, Product, Simplex, Torus
+from nestbo.manifolds import MANIFOLDS, SPD, Box, Euclidean, Product, Simplex, Space, Torus
 
 _ANYWHERE = 1e10  # a bound for parameters that have none; Optuna wants one
 _ROUNDING = 1e-9  # relative to the bounds; on a manifold, how far off counts as on it
 
 
-def point(trial: FrozenTrial, space: Manifold, name: str = "x") -> Tensor:
+def point(trial: FrozenTrial, space: Space, name: str = "x") -> Tensor:
     """The point of a trial, ``study.best_trial`` say."""
     for key in _names(space, name):
         if key not in trial.params:
@@ -31,7 +31,7 @@ def point(trial: FrozenTrial, space: Manifold, name: str = "x") -> Tensor:
     return assembled(trial.params, space, name)
 
 
-def params(x: Any, space: Manifold, name: str = "x") -> dict[str, float]:
+def params(x: Any, space: Space, name: str = "x") -> dict[str, float]:
     """A point as parameters, for ``study.enqueue_trial`` or ``optuna.trial.create_trial``."""
     x = space.check(x).double()
     if x.shape != space.point_shape:
@@ -51,20 +51,20 @@ def _within(x: Tensor, low: Tensor, high: Tensor) -> bool:
     return bool(((x >= low - slack) & (x <= high + slack)).all())
 
 
-def distributions(space: Manifold, name: str = "x") -> dict[str, FloatDistribution]:
+def distributions(space: Space, name: str = "x") -> dict[str, FloatDistribution]:
     """The parameters of a point: one for each entry, ``x_0``, ``x_1``, … or ``x_0_0``, ``x_0_1``, …."""
     return {
         key: FloatDistribution(low, high) for key, (low, high) in zip(_names(space, name), _ranges(space), strict=True)
     }
 
 
-def _names(space: Manifold, name: str) -> list[str]:
+def _names(space: Space, name: str) -> list[str]:
     """With as many digits as the last one has, so that they sort."""
     axes = [[f"{k:0{len(str(size - 1))}d}" for k in range(size)] for size in space.point_shape]
     return ["_".join((name, *index)) for index in itertools.product(*axes)]
 
 
-def _ranges(space: Manifold) -> list[tuple[float, float]]:
+def _ranges(space: Space) -> list[tuple[float, float]]:
     """Numbers between which the entries of points lie."""
     size = math.prod(space.point_shape)
     if isinstance(space, Product):
@@ -84,13 +84,13 @@ def _ranges(space: Manifold) -> list[tuple[float, float]]:
     return [(-1.0, 1.0)] * size
 
 
-def assembled(stored: Mapping[str, Any], space: Manifold, name: str) -> Tensor:
+def assembled(stored: Mapping[str, Any], space: Space, name: str) -> Tensor:
     """The point of parameters; where they are off the space, its nearest one."""
     x = entries(stored, space, name)
     return x if space.violation(x) <= _ROUNDING else space.project(x)
 
 
-def entries(stored: Mapping[str, Any], space: Manifold, name: str) -> Tensor:
+def entries(stored: Mapping[str, Any], space: Space, name: str) -> Tensor:
     """The parameters in the shape of a point, on the space or not."""
     flat = torch.tensor([float(stored[key]) for key in _names(space, name)], dtype=torch.float64)
     return flat.reshape(space.point_shape)

@@ -17,7 +17,7 @@ from nestbo.errors import ArgumentError, FailureWarning, NestboError
 from nestbo.text import printable
 
 if TYPE_CHECKING:
-    from nestbo.manifolds import Manifold
+    from nestbo.manifolds import Space as AnySpace
     from nestbo.study import Objective, Study
 
 FUNCTION = "FILE.py:function, which takes a tensor and returns a number, or problem:NAME[:latent_dim=5:seed=7]."
@@ -95,7 +95,7 @@ def _constraints(store: str) -> str | None:
     return objective.released(text, store) if isinstance(text, str) else None
 
 
-def _objective(what: str, where: Manifold, numpy: bool) -> Objective:
+def _objective(what: str, where: AnySpace, numpy: bool) -> Objective:
     if numpy and what.startswith("problem:"):
         raise ArgumentError(f"--numpy is for functions of your own, got {what}. Leave it out.")
     return objective.load(what, where)

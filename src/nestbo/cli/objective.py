@@ -18,12 +18,12 @@ from nestbo.errors import ArgumentError, NestboError
 from nestbo.specification import parse
 
 if TYPE_CHECKING:
-    from nestbo.manifolds import Manifold
+    from nestbo.manifolds import Space
 
 _PROBLEM = "problem:"
 
 
-def load(text: str, space: Manifold) -> Callable[[Any], Any]:
+def load(text: str, space: Space) -> Callable[[Any], Any]:
     """The objective that ``FILE.py:function`` or ``problem:NAME`` names."""
     if text.startswith(_PROBLEM):
         return _benchmark(text.removeprefix(_PROBLEM), space)
@@ -48,7 +48,7 @@ def released(text: str, store: str) -> str:
     return text if text.startswith(_PROBLEM) else os.path.relpath(Path(store).parent / text)
 
 
-def _benchmark(text: str, space: Manifold) -> Callable[[Any], Any]:
+def _benchmark(text: str, space: Space) -> Callable[[Any], Any]:
     from nestbo.problems import PROBLEMS, problem
 
     known: dict[str, Any] = {name: functools.partial(problem, name, space) for name in PROBLEMS}

@@ -10,7 +10,7 @@ import numpy as np
 from nestbo.experiment.results import Results, Series
 from nestbo.experiment.statistics import Row, rows, target
 from nestbo.experiment.suites import Suite, Task
-from nestbo.manifolds import SPD, Manifold, Product, Sphere, space
+from nestbo.manifolds import SPD, Product, Space, Sphere, space
 from nestbo.text import printable
 
 _NAMES = {"styblinski-tang": "Styblinski–Tang", "product-of-sines": "Product of sines"}
@@ -58,7 +58,7 @@ def _shown(task: Task) -> tuple[str, str]:
     return "", " × ".join(map(_named, found.factors if isinstance(found, Product) else [found]))
 
 
-def _named(factor: Manifold) -> str:
+def _named(factor: Space) -> str:
     if isinstance(factor, Sphere):
         return f"S^{factor.n}"
     return f"{type(factor).__name__}({factor.n if isinstance(factor, SPD) else factor.dim})"

@@ -22,7 +22,7 @@ from torch import Tensor
 from nestbo.errors import ArgumentError
 from nestbo.experiment import arrays
 from nestbo.experiment.rivals import method
-from nestbo.manifolds import Manifold, space
+from nestbo.manifolds import Space, space
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
 from nestbo.problems import Posed, Problem, pose
@@ -125,7 +125,7 @@ def minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
-def _setting(trials: Trials, device: str) -> tuple[Manifold, Callable[[Tensor], Tensor]]:
+def _setting(trials: Trials, device: str) -> tuple[Space, Callable[[Tensor], Tensor]]:
     """The space that the method sees, and the objective at points (trials, *point) of it."""
     problems = [p.to(device) for p in trials.problems()]
 
@@ -163,7 +163,7 @@ def _observed(trials: Trials, index: int, exact: Tensor, sizes: tuple[float, ...
 
 
 def _begin(
-    trials: Trials, where: Manifold, objective: Callable[[Tensor], Tensor], device: str, sizes: tuple[float, ...]
+    trials: Trials, where: Space, objective: Callable[[Tensor], Tensor], device: str, sizes: tuple[float, ...]
 ) -> Progress:
     x = torch.stack([where.random(INITIAL, rng=_rng(seed, 0, "cpu")) for seed in trials.seeds]).to(device)
     exact = torch.stack([objective(point) for point in x.unbind(1)], 1)
@@ -174,7 +174,7 @@ def _begin(
 def _advance(
     trials: Trials,
     method: Strategy,
-    where: Manifold,
+    where: Space,
     objective: Callable[[Tensor], Tensor],
     state: Progress,
     sizes: tuple[float, ...],

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nestbo.history import Observation
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ class Application:
 
     name: str
     value: str
-    space: Manifold
+    space: Space
     objective: Callable[[Array], float | Observation]
     picture: Callable[[Array, Any], None]
     coordinates: Sequence[Coordinates]

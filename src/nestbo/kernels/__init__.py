@@ -9,7 +9,7 @@ from nestbo.kernels.extrinsic import Gaussian, Matern12, Matern32, Matern52
 from nestbo.kernels.geodesic import GeodesicGaussian, GeodesicLaplace, beta_min
 from nestbo.kernels.product import ProductKernel
 from nestbo.kernels.spectral import Heat, SpectralMatern
-from nestbo.manifolds import Manifold, Product
+from nestbo.manifolds import Product, Space, released
 from nestbo.specification import check_known
 
 KERNELS: dict[str, type[ManifoldKernel]] = {
@@ -24,9 +24,10 @@ KERNELS: dict[str, type[ManifoldKernel]] = {
 }
 
 
-def kernel(name: str, space: Manifold, **options: Any) -> ManifoldKernel:
+def kernel(name: str, space: Space, **options: Any) -> ManifoldKernel:
     """A registered kernel on a space; on a product, the product of that kernel on each factor."""
     check_known("kernel", name, KERNELS)
+    space = released(space)
     if isinstance(space, Product):
         return ProductKernel(space, [kernel(name, factor, **options) for factor in space.factors])
     return KERNELS[name](space, **options)

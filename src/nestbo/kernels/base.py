@@ -13,7 +13,7 @@ from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
 from nestbo import linalg
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 
 _PRIOR_WIDTH = 1.0  # standard deviation of the logarithm of a length scale
 _CALIBRATION_PAIRS = 200
@@ -33,7 +33,7 @@ class ManifoldKernel(Kernel):  # type: ignore[misc]
     has_lengthscale = True
     tolerance = 0.0  # Gram matrices have no eigenvalue below minus this, for points as they come
 
-    def __init__(self, space: Manifold, **options: Any) -> None:
+    def __init__(self, space: Space, **options: Any) -> None:
         low, high = self.bounds_of(space, **options)
         self._begin(space, torch.tensor([low], dtype=torch.float64), torch.tensor([high], dtype=torch.float64))
         key = (type(self), space, tuple(options.items()))
@@ -41,7 +41,7 @@ class ManifoldKernel(Kernel):  # type: ignore[misc]
             _MEDIANS[key] = self._calibrate()
         self._centre(torch.tensor([_MEDIANS[key]], dtype=torch.float64))
 
-    def _begin(self, space: Manifold, low: Tensor, high: Tensor) -> None:
+    def _begin(self, space: Space, low: Tensor, high: Tensor) -> None:
         super().__init__(ard_num_dims=len(low), lengthscale_constraint=Interval(low, high))
         self.ard_num_dims = None  # the length scales belong to factors, not to input coordinates
         self.to(torch.float64)
@@ -59,7 +59,7 @@ class ManifoldKernel(Kernel):  # type: ignore[misc]
         self.register_prior("lengthscale_prior", prior, "lengthscale")
 
     @classmethod
-    def bounds_of(cls, space: Manifold) -> tuple[float, float]:
+    def bounds_of(cls, space: Space) -> tuple[float, float]:
         """The length scales between which the kernel is positive definite and useful."""
         return 1e-3, 1e3
 
@@ -95,7 +95,8 @@ class ManifoldKernel(Kernel):  # type: ignore[misc]
         most = _CALIBRATION_NUMBERS // (2 * math.prod(self.space.point_shape))
         pairs = max(1, min(_CALIBRATION_PAIRS, most))
         points = self.space.random(2, pairs, 1, rng=torch.Generator().manual_seed(0))
-        statistic = self.statistic(points[0], points[1])
+        differ = (points[0] != points[1]).flatten(1).any(-1)  # separate values often coincide, and say nothing then
+        statistic = self.statistic(points[0][differ], points[1][differ])
         low, high = (bound.log().item() for bound in self.lengthscale_bounds)
         for _ in range(50):
             middle = (low + high) / 2

@@ -11,7 +11,7 @@ from nestbo import linalg
 from nestbo.errors import ArgumentError
 from nestbo.kernels.base import ManifoldKernel
 from nestbo.kernels.beta_table import BETA_MIN
-from nestbo.manifolds import SPD, Manifold, Sphere
+from nestbo.manifolds import SPD, Space, Sphere
 
 _DRAWS = 5
 
@@ -26,7 +26,7 @@ class GeodesicGaussian(ManifoldKernel):
     tolerance = 1e-4
 
     @classmethod
-    def bounds_of(cls, space: Manifold, *, beta_min: float | None = None) -> tuple[float, float]:
+    def bounds_of(cls, space: Space, *, beta_min: float | None = None) -> tuple[float, float]:
         """``beta_min`` is that of the table, which holds the published values, unless given."""
         beta = _tabulated(space) if beta_min is None else beta_min
         low, _ = super().bounds_of(space)
@@ -43,7 +43,7 @@ class GeodesicLaplace(ManifoldKernel):
     """exp(−d/ℓ) with the angle d on a sphere: positive definite at every length scale, and rough."""
 
     @classmethod
-    def bounds_of(cls, space: Manifold) -> tuple[float, float]:
+    def bounds_of(cls, space: Space) -> tuple[float, float]:
         """Refuse spaces where the distance is not of negative type."""
         if not isinstance(space, Sphere):
             raise ArgumentError(f"The geodesic Laplace kernel is valid on a Sphere, got {space}. Use matern12 there.")
@@ -56,7 +56,7 @@ class GeodesicLaplace(ManifoldKernel):
         return (-statistic / lengthscale).squeeze(-1).exp()
 
 
-def beta_min(space: Manifold, n: int = 500, tolerance: float = 1e-6, *, rng: torch.Generator | None = None) -> float:
+def beta_min(space: Space, n: int = 500, tolerance: float = 1e-6, *, rng: torch.Generator | None = None) -> float:
     """The smallest β at which exp(−β d²) was positive definite on random points.
 
     It guarantees this much and no more: in five draws of ``n`` random points of ``space`` no Gram matrix had an
@@ -77,7 +77,7 @@ def beta_min(space: Manifold, n: int = 500, tolerance: float = 1e-6, *, rng: tor
     return float(f"{math.ceil(math.exp(high) / digit) * digit:.2g}")
 
 
-def _tabulated(space: Manifold) -> float:
+def _tabulated(space: Space) -> float:
     """The tabulated value for a sphere or affine-invariant SPD matrices; between two entries, that of the smaller."""
     if isinstance(space, SPD) and space.metric == "log-euclidean":
         return 1e-3  # a flat metric: every β is valid

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from nestbo.errors import ArgumentError
 from nestbo.kernels.base import ManifoldKernel
-from nestbo.manifolds import Manifold, Sphere
+from nestbo.manifolds import Space, Sphere
 
 _MAX_DEGREE = 512
 
@@ -26,7 +26,7 @@ class _Spectral(ManifoldKernel):
     negligible = 1e-14  # the share of the weights that may be cut off
 
     @classmethod
-    def bounds_of(cls, space: Manifold) -> tuple[float, float]:
+    def bounds_of(cls, space: Space) -> tuple[float, float]:
         """From a length scale that 512 degrees resolve, to one at which the kernel is constant."""
         if not isinstance(space, Sphere):
             raise ArgumentError(f"Spectral kernels are those of a Sphere, got {space}. Use matern52 there.")

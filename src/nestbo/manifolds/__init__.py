@@ -1,20 +1,23 @@
-"""The spaces, and ``MANIFOLDS``, where a new one is registered."""
+"""The spaces, and ``MANIFOLDS``, where a new one is registered; those without tangent vectors in ``FINITE``."""
 
 from nestbo.manifolds.base import Manifold
 from nestbo.manifolds.box import Box
 from nestbo.manifolds.euclidean import Euclidean
+from nestbo.manifolds.finite import Choice, Finite, Integer, Levels
 from nestbo.manifolds.grassmann import Grassmann
-from nestbo.manifolds.product import Product
+from nestbo.manifolds.held import Held, fixed, leaf, released
+from nestbo.manifolds.product import ManifoldProduct, Product
 from nestbo.manifolds.quaternion import Quaternion
 from nestbo.manifolds.rotation import Rotation
 from nestbo.manifolds.simplex import Simplex
+from nestbo.manifolds.spaces import Space
 from nestbo.manifolds.spd import SPD
 from nestbo.manifolds.sphere import Sphere
 from nestbo.manifolds.stiefel import Stiefel
 from nestbo.manifolds.torus import Torus
 from nestbo.specification import parse
 
-MANIFOLDS: dict[str, type[Manifold]] = {
+MANIFOLDS: dict[str, type[Space]] = {
     "euclidean": Euclidean,
     "box": Box,
     "sphere": Sphere,
@@ -29,31 +32,47 @@ MANIFOLDS: dict[str, type[Manifold]] = {
 }
 
 
-def space(text: str) -> Manifold:
-    """The manifold that a text specifies.
+FINITE: dict[str, type[Finite]] = {"integer": Integer, "choice": Choice, "levels": Levels}
+
+
+def space(text: str) -> Space:
+    """The space that a text specifies.
 
     >>> space("spd:10:eigenvalues=0.001,5")
     SPD(10, eigenvalues=(0.001, 5.0))
     >>> space("product:(sphere:2):(box:0:1)").specification
     'product:(sphere:2):(box:0.0,:1.0,)'
+    >>> space("product:(force=box:0:40):(tool=choice:soft,hard,vacuum)")
+    Product(force=Box((0.0,), (40.0,)), tool=Choice('soft', 'hard', 'vacuum'))
     """
-    manifold: Manifold = parse(text, MANIFOLDS, "space")
-    return manifold
+    found: Space = parse(text, MANIFOLDS | FINITE, "space")
+    return found
 
 
 __all__ = [
+    "FINITE",
     "MANIFOLDS",
     "SPD",
     "Box",
+    "Choice",
     "Euclidean",
+    "Finite",
     "Grassmann",
+    "Held",
+    "Integer",
+    "Levels",
     "Manifold",
+    "ManifoldProduct",
     "Product",
     "Quaternion",
     "Rotation",
     "Simplex",
+    "Space",
     "Sphere",
     "Stiefel",
     "Torus",
+    "fixed",
+    "leaf",
+    "released",
     "space",
 ]

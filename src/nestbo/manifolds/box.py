@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -15,6 +15,8 @@ from nestbo import linalg
 from nestbo.errors import ArgumentError, shown
 from nestbo.manifolds.base import Manifold, told_apart
 from nestbo.manifolds.euclidean import checked_bounds, vector_hint
+from nestbo.manifolds.names import check_given, check_names
+from nestbo.manifolds.spaces import read_part
 
 SCALES = ("linear", "log")
 
@@ -26,18 +28,22 @@ class Box(Manifold):
     A number stands for every coordinate when the other bound is a sequence. Distances, steps and bounds are those of
     unit coordinates t, which go from 0 to 1: the unit in which a coordinate is measured changes nothing. On the
     ``scale`` "linear" x = lower + t (upper − lower); on "log" x = lower (upper / lower)^t, which suits a quantity that
-    goes over several powers of ten. A tuple gives one scale for each coordinate.
+    goes over several powers of ten. A tuple gives one scale for each coordinate. ``names`` are those of the
+    coordinates; they change nothing about the points.
     """
 
     lower: tuple[float, ...]
     upper: tuple[float, ...]
     scale: str | tuple[str, ...] = "linear"
+    names: tuple[str, ...] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         lower, upper = checked_bounds(self.lower, self.upper)
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
         object.__setattr__(self, "scale", _checked_scale(self.scale, lower))
+        if self.names is not None:
+            object.__setattr__(self, "names", _checked_names(self.names, len(lower)))
 
     @classmethod
     def samples(cls) -> list[Self]:
@@ -188,13 +194,49 @@ class Box(Manifold):
         t = self.unit(x if which is None else torch.where(which, x.clamp(min=torch.finfo(x.dtype).tiny), x))
         return torch.maximum(-t, t - 1)
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return super().labels if self.names is None else self.names
+
+    def value(self, x: Tensor) -> Any:
+        return super().value(x) if self.names is None else dict(zip(self.names, x.tolist(), strict=True))
+
+    def read(self, value: Any) -> Tensor:
+        if self.names is None or not isinstance(value, Mapping):
+            return self.project(super().read(value))
+        check_given(value, self.names)
+        return torch.cat([read_part(name, self.coordinate(k), value[name]) for k, name in enumerate(self.names)])
+
+    def coordinate(self, k: int) -> Box:
+        """One coordinate, alone."""
+        return Box(self.lower[k], self.upper[k], self.scales[k])  # type: ignore[arg-type]
+
+    def complaint(self, x: Tensor) -> str:
+        if not x.isfinite().all() or (self.dim > 1 and self.names is None):
+            return super().complaint(x)
+        k = int(self._beyond(x).argmax())
+        below = bool(x[k] < self.lower[k])
+        bound = self.lower[k] if below else self.upper[k]
+        where = f"{self.names[k]}: " if self.names is not None else ""
+        return f"{where}{told_apart(x[k], bound)} is {'below' if below else 'above'} {bound:g}"
+
     def fault(self, x: Tensor) -> str:
+        if self.names is not None:
+            return self.complaint(x)
         k = int(self._beyond(x).argmax())
         found = told_apart(x[k], self.lower[k] if x[k] < self.lower[k] else self.upper[k])
         return f"its coordinate {k} is {found}, it must lie between {self.lower[k]:g} and {self.upper[k]:g}"
 
     def _shape_hint(self, shape: tuple[int, ...]) -> str:
         return vector_hint(shape)
+
+
+def _checked_names(names: Any, count: int) -> tuple[str, ...]:
+    """One name for each coordinate; a word alone names the only one."""
+    found = check_names((names,) if isinstance(names, str) else names if isinstance(names, list | tuple) else ())
+    if len(found) != count:
+        raise ArgumentError(f"Box has {count} coordinates, got {len(found)} names. Give one for each.")
+    return found
 
 
 def _checked_scale(scale: object, lower: tuple[float, ...]) -> str | tuple[str, ...]:

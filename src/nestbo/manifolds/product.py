@@ -1,10 +1,10 @@
-"""Several manifolds as one."""
+"""Several spaces as one."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import torch
@@ -14,33 +14,106 @@ from nestbo import linalg
 from nestbo.errors import ArgumentError, shown
 from nestbo.manifolds.base import Manifold
 from nestbo.manifolds.box import Box
+from nestbo.manifolds.names import check_given, check_names, entry_labels, under
+from nestbo.manifolds.spaces import Space, read_part
 from nestbo.manifolds.spd import SPD
 from nestbo.manifolds.sphere import Sphere
 
 
 @dataclass(frozen=True, repr=False, init=False)
-class Product(Manifold):
-    """Tuples of points, packed into one flat vector: ``split`` takes it apart, ``join`` puts it together."""
+class Product(Space):
+    """Tuples of points, packed into one flat vector: ``split`` takes it apart, ``join`` puts it together.
 
-    factors: tuple[Manifold, ...]
+    Factors may have names, ``Product(direction=Sphere(2), passes=Integer(1, 8))``: a name changes nothing about the
+    points. A product of manifolds is a manifold.
+    """
 
-    def __init__(self, *factors: Manifold) -> None:
-        wrong = [factor for factor in factors if not isinstance(factor, Manifold)]
-        if wrong or not factors:
+    factors: tuple[Space, ...]
+    titles: tuple[str, ...] | None = field(default=None, compare=False)
+
+    def __new__(cls, /, *factors: Space, **named: Space) -> Product:
+        given = (*factors, *named.values())
+        smooth = cls is Product and given and all(isinstance(factor, Manifold) for factor in given)
+        return object.__new__(ManifoldProduct if smooth else cls)
+
+    def __init__(self, /, *factors: Space, **named: Space) -> None:
+        given = (*factors, *named.values())
+        wrong = [factor for factor in given if not isinstance(factor, Space)]
+        if wrong or not given:
             came = shown(wrong[0]) if wrong else "nothing"
-            raise ArgumentError(f"Product takes manifolds, got {came}. Write Product(Sphere(2), SPD(3)).")
-        object.__setattr__(self, "factors", factors)
+            raise ArgumentError(f"Product takes spaces, got {came}. Write Product(Sphere(2), SPD(3)).")
+        if factors and named:
+            raise ArgumentError(f"Product names all of its factors or none, got {len(factors)} without a name.")
+        object.__setattr__(self, "factors", given)
+        object.__setattr__(self, "titles", check_names(named) if named else None)
+        if self.names is not None:
+            check_names(self.names)
 
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return self.factors, {}
+        if self.titles is None:
+            return self.factors, {}
+        return (), dict(zip(self.titles, self.factors, strict=True))
+
+    @property
+    def kind(self) -> str:
+        return "Product"
+
+    @property
+    def specification(self) -> str:
+        texts = [factor.specification for factor in self.factors]
+        if self.titles is not None:
+            texts = [f"{name}={text}" for name, text in zip(self.titles, texts, strict=True)]
+        return ":".join(["product", *(f"({text})" for text in texts)])
 
     @classmethod
     def samples(cls) -> list[Self]:
+        named: dict[str, Space] = {"direction": Sphere(1), "width": Box(0, 1)}  # type: ignore[arg-type]
         return [
             cls(Sphere(2)),
             cls(Sphere(2), SPD(3), Box(0, [1, 2])),  # type: ignore[arg-type]
+            cls(**named),
             cls(cls(Sphere(1), Sphere(1)), SPD(2, metric="log-euclidean", eigenvalues=(0.1, 4.0))),
         ]
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Those of the factors; without any, those inside of the factors, if all have some."""
+        if self.titles is not None:
+            return self.titles
+        inside = [factor.names for factor in self.factors]
+        return tuple(name for names in inside for name in names or ()) if all(inside) else None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        if self.titles is not None:
+            pairs = zip(self.titles, self.factors, strict=True)
+            return tuple(label for name, factor in pairs for label in under(name, factor.labels))
+        if self.names is not None:
+            return tuple(label for factor in self.factors for label in factor.labels)
+        return entry_labels(self.point_shape)
+
+    def cells(self, x: Tensor) -> list[Any]:
+        return [entry for factor, part in zip(self.factors, self.split(x), strict=True) for entry in factor.cells(part)]
+
+    def value(self, x: Tensor) -> Any:
+        values = [factor.value(part) for factor, part in zip(self.factors, self.split(x), strict=True)]
+        if self.titles is not None:
+            return dict(zip(self.titles, values, strict=True))
+        return tuple(values) if self.names is None else {name: part for each in values for name, part in each.items()}
+
+    def read(self, value: Any) -> Tensor:
+        if not isinstance(value, Mapping) or self.names is None:
+            return self._read_parts(value) if isinstance(value, tuple) else super().read(value)
+        check_given(value, self.names)
+        if self.titles is None:
+            return self.join(factor.read({name: value[name] for name in factor.names or ()}) for factor in self.factors)
+        return self.join(read_part(n, factor, value[n]) for n, factor in zip(self.titles, self.factors, strict=True))
+
+    def _read_parts(self, values: tuple[Any, ...]) -> Tensor:
+        """A point from one value for each factor."""
+        if len(values) != len(self.factors):
+            raise ArgumentError(f"{self} has {len(self.factors)} parts, got {len(values)}. Give one for each.")
+        return self.join(factor.read(value) for factor, value in zip(self.factors, values, strict=True))
 
     @property
     def dim(self) -> int:
@@ -57,10 +130,6 @@ class Product(Manifold):
     @property
     def typical_distance(self) -> float:
         return math.hypot(*(factor.typical_distance for factor in self.factors))
-
-    @property
-    def injectivity_radius(self) -> float:
-        return min(factor.injectivity_radius for factor in self.factors)
 
     def split(self, x: Tensor) -> tuple[Tensor, ...]:
         """The parts of packed points or tangent vectors, each in the shape of its factor."""
@@ -86,6 +155,38 @@ class Product(Manifold):
 
     def project(self, x: Tensor) -> Tensor:
         return self.join(self._each("project", x))
+
+    def sq_dist(self, x: Tensor, y: Tensor) -> Tensor:
+        return _total(self._each("sq_dist", x, y))
+
+    def pairwise_sq_dist(self, x: Tensor, y: Tensor) -> Tensor:
+        return _total(self._each("pairwise_sq_dist", x, y))
+
+    def embed(self, x: Tensor) -> Tensor:
+        return torch.cat(self._each("embed", x), -1)
+
+    def violation(self, x: Tensor) -> Tensor:
+        return torch.stack(self._each("violation", x)).amax(0)
+
+    def fault(self, x: Tensor) -> str:
+        k = int(torch.stack(self._each("violation", x)).argmax())
+        factor, part = self.factors[k], self.split(x)[k]
+        if self.titles is not None:
+            return f"{self.titles[k]}: {factor.complaint(part)}"
+        return f"its part {k} is no point of {factor}: {factor.fault(part)}"
+
+    def _shape_hint(self, shape: tuple[int, ...]) -> str:
+        return " Pack one point per factor with .join([…])."
+
+
+class ManifoldProduct(Product, Manifold):
+    """A product of manifolds, which ``Product`` makes of these."""
+
+    factors: tuple[Manifold, ...]
+
+    @property
+    def injectivity_radius(self) -> float:
+        return min(factor.injectivity_radius for factor in self.factors)
 
     def to_tangent(self, x: Tensor, v: Tensor) -> Tensor:
         return self.join(self._each("to_tangent", x, v))
@@ -119,17 +220,8 @@ class Product(Manifold):
     def transport(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:
         return self.join(self._each("transport", x, y, v))
 
-    def sq_dist(self, x: Tensor, y: Tensor) -> Tensor:
-        return _total(self._each("sq_dist", x, y))
-
-    def pairwise_sq_dist(self, x: Tensor, y: Tensor) -> Tensor:
-        return _total(self._each("pairwise_sq_dist", x, y))
-
     def gradient(self, x: Tensor, euclidean: Tensor) -> Tensor:
         return self.join(self._each("gradient", x, euclidean))
-
-    def embed(self, x: Tensor) -> Tensor:
-        return torch.cat(self._each("embed", x), -1)
 
     def hessian(self, x: Tensor, gradient: Tensor, product: Tensor, v: Tensor) -> Tensor:
         return self.join(self._each("hessian", x, gradient, product, v))
@@ -147,16 +239,6 @@ class Product(Manifold):
         parts = zip(self.factors, self.split(x), self.split(gradient), strict=True)
         bends = [factor.bend(at, slope, slack) for factor, at, slope in parts]
         return lambda v: self.join(bend(part) for bend, part in zip(bends, self.split(v), strict=True))
-
-    def violation(self, x: Tensor) -> Tensor:
-        return torch.stack(self._each("violation", x)).amax(0)
-
-    def fault(self, x: Tensor) -> str:
-        k = int(torch.stack(self._each("violation", x)).argmax())
-        return f"its part {k} is no point of {self.factors[k]}: {self.factors[k].fault(self.split(x)[k])}"
-
-    def _shape_hint(self, shape: tuple[int, ...]) -> str:
-        return " Pack one point per factor with .join([…])."
 
 
 def _total(parts: list[Tensor]) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 
 
 class NestedMapping(ABC):
@@ -22,17 +22,17 @@ class NestedMapping(ABC):
 
     @property
     @abstractmethod
-    def ambient(self) -> Manifold:
+    def ambient(self) -> Space:
         """The large manifold."""
 
     @property
     @abstractmethod
-    def latent(self) -> Manifold:
+    def latent(self) -> Space:
         """The small manifold."""
 
     @classmethod
     @abstractmethod
-    def at(cls, basis: Tensor, ambient: Manifold) -> Self:
+    def at(cls, basis: Tensor, ambient: Space) -> Self:
         """The mapping with this basis and a default lift."""
 
     def of_run(self, run: int | list[int]) -> Self:
@@ -41,7 +41,7 @@ class NestedMapping(ABC):
 
     @classmethod
     @abstractmethod
-    def random(cls, ambient: Manifold, latent: Manifold, rng: torch.Generator) -> Self:
+    def random(cls, ambient: Space, latent: Space, rng: torch.Generator) -> Self:
         """A mapping with a Haar-random basis."""
 
     @abstractmethod

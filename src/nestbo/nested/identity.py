@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nestbo.errors import ArgumentError
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 from nestbo.nested.base import NestedMapping
 
 
@@ -17,7 +17,7 @@ from nestbo.nested.base import NestedMapping
 class Identity(NestedMapping):
     """The mapping of a space to itself."""
 
-    space: Manifold
+    space: Space
 
     @property
     def basis(self) -> Tensor:  # type: ignore[override]
@@ -25,22 +25,22 @@ class Identity(NestedMapping):
         return torch.zeros(0, dtype=torch.float64)
 
     @property
-    def ambient(self) -> Manifold:
+    def ambient(self) -> Space:
         return self.space
 
     @property
-    def latent(self) -> Manifold:
+    def latent(self) -> Space:
         return self.space
 
     @classmethod
-    def at(cls, basis: Tensor, ambient: Manifold) -> Self:
+    def at(cls, basis: Tensor, ambient: Space) -> Self:
         return cls(ambient)
 
     def of_run(self, run: int | list[int]) -> Self:
         return self
 
     @classmethod
-    def random(cls, ambient: Manifold, latent: Manifold, rng: torch.Generator) -> Self:
+    def random(cls, ambient: Space, latent: Space, rng: torch.Generator) -> Self:
         if ambient != latent:
             raise ArgumentError(f"The identity maps a space to itself, got {ambient} to {latent}.")
         return cls(ambient)

@@ -13,14 +13,14 @@ from torch import Tensor
 
 from nestbo import linalg
 from nestbo.errors import ArgumentError, shown
-from nestbo.manifolds import SPD, Grassmann, Manifold, Product, Sphere
+from nestbo.manifolds import SPD, Grassmann, Manifold, ManifoldProduct, Product, Space, Sphere
 from nestbo.nested.base import NestedMapping
 from nestbo.nested.identity import Identity
 from nestbo.nested.product import NestedProduct
 from nestbo.nested.spd import NestedLogSPD, NestedSPD
 from nestbo.nested.sphere import NestedSphere
 
-MAPPINGS: dict[type[Manifold], type[NestedMapping]] = {Sphere: NestedSphere, SPD: NestedSPD, Product: NestedProduct}
+MAPPINGS: dict[type[Space], type[NestedMapping]] = {Sphere: NestedSphere, SPD: NestedSPD, Product: NestedProduct}
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class Nesting:
     With ``logarithmic``, SPD matrices are projected for a fit as exp(Wᵀ log(X) W), the paper's approximation.
     """
 
-    ambient: Manifold
-    latent: Manifold
+    ambient: Space
+    latent: Space
     logarithmic: bool = False
 
     def __post_init__(self) -> None:
-        family = type(self.ambient)
-        if self.ambient != self.latent and (family not in MAPPINGS or family is not type(self.latent)):
-            known = ", ".join(kind.__name__.lower() for kind in MAPPINGS)
+        kind = family(self.ambient)
+        if self.ambient != self.latent and (kind not in MAPPINGS or kind is not family(self.latent)):
+            known = ", ".join(each.__name__.lower() for each in MAPPINGS)
             raise ArgumentError(
                 f"Spaces that nest are {known}, each in its own kind, got {self.ambient} to {self.latent}."
             )
@@ -50,7 +50,7 @@ class Nesting:
     @property
     def kind(self) -> type[NestedMapping]:
         """The class of the mappings."""
-        return Identity if self.ambient == self.latent else MAPPINGS[type(self.ambient)]
+        return Identity if self.ambient == self.latent else MAPPINGS[family(self.ambient)]
 
     @cached_property
     def parts(self) -> tuple[Nesting, ...]:
@@ -64,7 +64,7 @@ class Nesting:
     def bases(self) -> Manifold:
         """The subspaces spanned by W; a product of these where the space is one."""
         if self.kind is NestedProduct:
-            return Product(*(part.bases for part in self._learned))
+            return ManifoldProduct(*(part.bases for part in self._learned))
         return Grassmann(self.ambient.point_shape[0], self.latent.point_shape[0])
 
     @property
@@ -85,7 +85,7 @@ class Nesting:
         return NestedProduct(tuple(part.at(b) for part, b in zip(self.parts, self._split(basis), strict=True)))
 
     @property
-    def compared(self) -> Manifold:
+    def compared(self) -> Space:
         """The latent space with the metric of a fit: log-Euclidean where logarithms are projected."""
         if self.kind is NestedProduct:
             return Product(*(part.compared for part in self.parts))
@@ -123,13 +123,18 @@ class Nesting:
         return linalg.eigh(second)[1][..., -self.latent.point_shape[0] :]
 
 
-def smaller(space: Manifold, latent_dim: Any) -> Manifold:
+def family(space: Space) -> type[Space]:
+    """The class by which mappings of a space are registered; that of a product, whatever its factors are."""
+    return Product if isinstance(space, Product) else type(space)
+
+
+def smaller(space: Space, latent_dim: Any) -> Space:
     """The latent manifold of a size: S^d, d×d matrices, a product of these with None for a factor left whole."""
     if latent_dim is None:
         return space
     if isinstance(space, Product):
         return Product(*map(smaller, space.factors, _entries(space, latent_dim)))
-    if type(space) not in MAPPINGS:
+    if family(space) not in MAPPINGS:
         raise ArgumentError(f"{space} has no nested spaces inside; they exist in a Sphere, SPD and products of these.")
     size: int = space.n  # type: ignore[attr-defined]
     if isinstance(latent_dim, bool) or not isinstance(latent_dim, int) or not 1 <= latent_dim <= size:

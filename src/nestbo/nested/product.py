@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nestbo.errors import ArgumentError, shown
-from nestbo.manifolds import Manifold, Product
+from nestbo.manifolds import Product, Space
 from nestbo.nested.base import NestedMapping
 from nestbo.nested.identity import Identity
 
@@ -45,14 +45,14 @@ class NestedProduct(NestedMapping):
         return Product(*(m.latent for m in self.mappings))
 
     @classmethod
-    def at(cls, basis: Tensor, ambient: Manifold) -> Self:
+    def at(cls, basis: Tensor, ambient: Space) -> Self:
         raise ArgumentError("The shape of a packed basis is not known here. Use Nesting(ambient, latent).at(basis).")
 
     def of_run(self, run: int | list[int]) -> Self:
         return type(self)(tuple(m.of_run(run) for m in self.mappings))
 
     @classmethod
-    def random(cls, ambient: Manifold, latent: Manifold, rng: torch.Generator) -> Self:
+    def random(cls, ambient: Space, latent: Space, rng: torch.Generator) -> Self:
         from nestbo.nested.nesting import Nesting  # which itself builds these
 
         nesting = Nesting(ambient, latent)

@@ -12,7 +12,7 @@ from torch import Tensor
 from nestbo import linalg
 from nestbo.errors import ArgumentError, ShapeError
 from nestbo.linalg import sym
-from nestbo.manifolds import SPD, Euclidean, Manifold, Product
+from nestbo.manifolds import SPD, Euclidean, ManifoldProduct, Space
 from nestbo.nested.base import NestedMapping
 from nestbo.optimise import lbfgs
 
@@ -43,7 +43,7 @@ class _Matrices(NestedMapping):
         return replace(self.space, n=self.basis.shape[-1])
 
     @classmethod
-    def random(cls, ambient: Manifold, latent: Manifold, rng: torch.Generator) -> Self:
+    def random(cls, ambient: Space, latent: Space, rng: torch.Generator) -> Self:
         if not isinstance(ambient, SPD) or not isinstance(latent, SPD) or latent.n > ambient.n:
             raise ArgumentError(f"Nested matrices go from SPD(D) to SPD(d) with d ≤ D, got {ambient} to {latent}.")
         return cls.at(linalg.random_frames(ambient.n, latent.n, rng=rng), ambient)
@@ -93,7 +93,7 @@ class NestedSPD(_Matrices):
     coupling: Tensor | None = None
 
     @classmethod
-    def at(cls, basis: Tensor, ambient: Manifold) -> Self:
+    def at(cls, basis: Tensor, ambient: Space) -> Self:
         return cls(basis, ambient)  # type: ignore[arg-type]
 
     def project(self, x: Tensor) -> Tensor:
@@ -137,7 +137,7 @@ class NestedSPD(_Matrices):
             return self
         rest, frame = replace(self.space, n=size), linalg.completion(self._frame)
         chart, turn = rest.chart, torch.cat([self._frame, frame], -1)
-        both = Product(chart.flat, Euclidean(d * size))
+        both = ManifoldProduct(chart.flat, Euclidean(d * size))
         turned = (turn.mT @ x @ turn).reshape(-1, *x.shape[-3:])
 
         def loss(p: Tensor, turned: Tensor) -> Tensor:
@@ -168,7 +168,7 @@ class NestedLogSPD(_Matrices):
     offset: Tensor | None = None
 
     @classmethod
-    def at(cls, basis: Tensor, ambient: Manifold) -> Self:
+    def at(cls, basis: Tensor, ambient: Space) -> Self:
         return cls(basis, ambient)  # type: ignore[arg-type]
 
     def project(self, x: Tensor) -> Tensor:

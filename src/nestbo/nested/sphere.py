@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nestbo import linalg
 from nestbo.errors import ArgumentError, ShapeError
-from nestbo.manifolds import Manifold, Sphere
+from nestbo.manifolds import Space, Sphere
 from nestbo.nested.base import NestedMapping
 from nestbo.optimise import trust_region
 
@@ -52,11 +52,11 @@ class NestedSphere(NestedMapping):
         return (1 - linalg.inner(self.offset, self.offset)).clamp(min=0).sqrt()
 
     @classmethod
-    def at(cls, basis: Tensor, ambient: Manifold) -> Self:
+    def at(cls, basis: Tensor, ambient: Space) -> Self:
         return cls(basis)
 
     @classmethod
-    def random(cls, ambient: Manifold, latent: Manifold, rng: torch.Generator) -> Self:
+    def random(cls, ambient: Space, latent: Space, rng: torch.Generator) -> Self:
         if not isinstance(ambient, Sphere) or not isinstance(latent, Sphere) or latent.n > ambient.n:
             raise ArgumentError(f"Nested spheres go from Sphere(D) to Sphere(d) with d ≤ D, got {ambient} to {latent}.")
         return cls(linalg.random_frames(ambient.n + 1, latent.n + 1, rng=rng))

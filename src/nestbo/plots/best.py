@@ -11,7 +11,7 @@ from matplotlib.colors import CenteredNorm
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from nestbo.manifolds import SPD, Box, Grassmann, Manifold, Product, Rotation, Sphere, Torus
+from nestbo.manifolds import SPD, Box, Grassmann, Product, Rotation, Space, Sphere, Torus
 from nestbo.plots.style import BLUE, GREEN, GREY, INK, RED, figure, number, words
 from nestbo.plots.view import Array, Study, View
 
@@ -23,7 +23,7 @@ _TURN = np.linspace(0, 2 * np.pi, 121)
 class Panel:
     """How a point of some space is drawn: on plain axes or in three dimensions, so many inches wide."""
 
-    draw: Callable[[Any, Manifold, Array], None]
+    draw: Callable[[Any, Space, Array], None]
     projection: str | None = None
     width: float = 3.4
 
@@ -46,14 +46,14 @@ def best(study: Study) -> Figure:
     return made
 
 
-def _parts(space: Manifold, x: Tensor) -> list[tuple[Manifold, Tensor]]:
+def _parts(space: Space, x: Tensor) -> list[tuple[Space, Tensor]]:
     """A point, taken apart if its space is a product, also one of products."""
     if not isinstance(space, Product):
         return [(space, x)]
     return [part for factor, y in zip(space.factors, space.split(x), strict=True) for part in _parts(factor, y)]
 
 
-def panel(space: Manifold) -> Panel:
+def panel(space: Space) -> Panel:
     """What draws a point of a space; its numbers, where there is nothing better."""
     for family, fits, chosen in _PANELS:
         if isinstance(space, family) and fits(space):
@@ -62,7 +62,7 @@ def panel(space: Manifold) -> Panel:
     return Panel(_entries) if len(space.point_shape) == 2 else Panel(_bars, width=min(9.0, 2.2 + 0.16 * rows))
 
 
-def _arrow_in_circle(axes: Any, space: Manifold, x: Array) -> None:
+def _arrow_in_circle(axes: Any, space: Space, x: Array) -> None:
     axes.plot(np.cos(_TURN), np.sin(_TURN), color=GREY, linewidth=1)
     axes.annotate("", x, (0, 0), arrowprops={"arrowstyle": "-|>", "color": RED, "linewidth": 2, "shrinkA": 0})
     axes.text(0, -1.45, f"{np.degrees(np.arctan2(x[1], x[0])):.1f} degrees", ha="center", color=INK)
@@ -70,7 +70,7 @@ def _arrow_in_circle(axes: Any, space: Manifold, x: Array) -> None:
     axes.set_axis_off()
 
 
-def _dials(axes: Any, space: Manifold, x: Array) -> None:
+def _dials(axes: Any, space: Space, x: Array) -> None:
     """Each angle as the hand of a dial."""
     for k, angle in enumerate(x):
         centre = np.array([2.7 * k, 0.0])
@@ -82,7 +82,7 @@ def _dials(axes: Any, space: Manifold, x: Array) -> None:
     axes.set_axis_off()
 
 
-def _frame(axes: Any, space: Manifold, x: Array) -> None:
+def _frame(axes: Any, space: Space, x: Array) -> None:
     """Where a rotation takes the axes."""
     axes.plot_wireframe(*_ball(13), rstride=10, cstride=2, color="#DDDDDD", linewidth=0.5)
     _axes_of_space(axes, 1.25)
@@ -93,7 +93,7 @@ def _frame(axes: Any, space: Manifold, x: Array) -> None:
     axes.set_axis_off()
 
 
-def _arrow_in_globe(axes: Any, space: Manifold, x: Array) -> None:
+def _arrow_in_globe(axes: Any, space: Space, x: Array) -> None:
     """The direction, its shadow on the equator, and the axes."""
     axes.plot_wireframe(*_ball(13), rstride=10, cstride=2, color="#C9C9C9", linewidth=0.5)
     axes.plot([0, x[0]], [0, x[1]], [0, 0], color=GREY, linewidth=1, linestyle=":")
@@ -118,7 +118,7 @@ def _axes_of_space(axes: Any, length: float) -> None:
         axes.text(*(1.1 * end), name, color=INK, ha="center", va="center", fontsize=8.5)
 
 
-def _ellipse(axes: Any, space: Manifold, x: Array) -> None:
+def _ellipse(axes: Any, space: Space, x: Array) -> None:
     """{v: vᵀX⁻¹v = 1}, with its semi-axes, the roots of the eigenvalues."""
     values, vectors = np.linalg.eigh(x)
     arms = vectors * np.sqrt(np.clip(values, 0, None))
@@ -131,7 +131,7 @@ def _ellipse(axes: Any, space: Manifold, x: Array) -> None:
     axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel="v₁", ylabel="v₂")
 
 
-def _ellipsoid(axes: Any, space: Manifold, x: Array) -> None:
+def _ellipsoid(axes: Any, space: Space, x: Array) -> None:
     values, vectors = np.linalg.eigh(x)
     arms = vectors * np.sqrt(np.clip(values, 0, None))
     shell = np.einsum("ij,jkl->ikl", arms, _ball(25))
@@ -146,7 +146,7 @@ def _ellipsoid(axes: Any, space: Manifold, x: Array) -> None:
     axes.set_axis_off()
 
 
-def _entries(axes: Any, space: Manifold, x: Array) -> None:
+def _entries(axes: Any, space: Space, x: Array) -> None:
     """A matrix, its entries as colours and, where there is room, as numbers."""
     matrix = x @ x.T if isinstance(space, Grassmann) else x
     axes.imshow(matrix, cmap="RdBu_r", norm=CenteredNorm(halfrange=float(np.abs(matrix).max()) or 1.0))
@@ -162,7 +162,7 @@ def _entries(axes: Any, space: Manifold, x: Array) -> None:
     axes.set_xlabel(_said_of(space, x))
 
 
-def _said_of(space: Manifold, x: Array) -> str:
+def _said_of(space: Space, x: Array) -> str:
     if isinstance(space, Grassmann):
         return "the projection onto the subspace, XXᵀ"
     if isinstance(space, SPD):
@@ -171,7 +171,7 @@ def _said_of(space: Manifold, x: Array) -> str:
     return ""
 
 
-def _bars(axes: Any, space: Manifold, x: Array) -> None:
+def _bars(axes: Any, space: Space, x: Array) -> None:
     """The coordinates, one bar each."""
     flat = np.ravel(x)
     axes.bar(range(1, len(flat) + 1), flat, color=BLUE, width=0.7)
@@ -180,7 +180,7 @@ def _bars(axes: Any, space: Manifold, x: Array) -> None:
     axes.set(xlabel="coordinate", ylabel="x")
 
 
-def _sliders(axes: Any, space: Manifold, x: Array) -> None:
+def _sliders(axes: Any, space: Space, x: Array) -> None:
     """Each coordinate between its bounds."""
     assert isinstance(space, Box)
     lower, upper = np.array(space.lower), np.array(space.upper)
@@ -197,7 +197,7 @@ def _sliders(axes: Any, space: Manifold, x: Array) -> None:
     axes.spines[["left", "bottom"]].set_visible(False)
 
 
-_PANELS: tuple[tuple[type[Manifold], Callable[[Any], bool], Panel], ...] = (
+_PANELS: tuple[tuple[type[Space], Callable[[Any], bool], Panel], ...] = (
     (Sphere, lambda space: space.n == 1, Panel(_arrow_in_circle)),
     (Sphere, lambda space: space.n == 2, Panel(_arrow_in_globe, "3d")),
     (SPD, lambda space: space.n == 2, Panel(_ellipse)),

@@ -9,6 +9,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from nestbo.manifolds import leaf
 from nestbo.plots.style import BEST, BLUE, EVALUATED, FAILED, GREEN, ORANGE, figure, legend, number, value_axis
 from nestbo.plots.view import WIDTH, Array, View
 
@@ -50,7 +51,7 @@ def _distances(made: Figure, axes: Any, view: View) -> None:
 
 def principal_directions(view: View) -> list[Tensor]:
     """At the best point, up to three orthonormal tangent vectors along which the evaluations spread most."""
-    space, best = view.space, view.best.x
+    space, best = leaf(view.space), view.best.x
     logs = space.log(best, view.points(view.told))
     logs = logs[logs.flatten(1).isfinite().all(1)]  # beyond the reach of the space there may be none
     gram = space.inner(best, logs.unsqueeze(1), logs.unsqueeze(0))
@@ -63,10 +64,10 @@ def principal_directions(view: View) -> list[Tensor]:
 def _profiles(axes: Any, view: View, directions: list[Tensor]) -> None:
     """Mean and band along each geodesic, as far as it stays in the space and near the data."""
     spread = view.space.dist(view.points(view.told), view.best.x).nan_to_num(nan=0.0).max().item()
-    t = torch.linspace(-1, 1, _STEPS, dtype=torch.float64) * min(spread, view.space.injectivity_radius)
+    t = torch.linspace(-1, 1, _STEPS, dtype=torch.float64) * min(spread, leaf(view.space).injectivity_radius)
     shown = [view.values]
     for k, (direction, (colour, line)) in enumerate(zip(directions, _SHOWN, strict=False), 1):
-        path = view.space.exp(view.best.x, t[(..., *[None] * direction.ndim)] * direction)
+        path = leaf(view.space).exp(view.best.x, t[(..., *[None] * direction.ndim)] * direction)
         inside = (view.space.violation(path) <= 1e-6).numpy()
         low, mean, high = (_along(view, path, inside, d) for d in (-WIDTH, 0.0, WIDTH))
         shown += [low[inside], high[inside]]

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from nestbo.history import History
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 from nestbo.plots.nesting import nested_models, unnested
 from nestbo.plots.style import words
 from nestbo.plots.surrogate import picture
@@ -40,8 +40,8 @@ class Projected:
     surrogate: Any
 
     @property
-    def space(self) -> Manifold:
-        space: Manifold = self.surrogate.mapping.latent
+    def space(self) -> Space:
+        space: Space = self.surrogate.mapping.latent
         return space
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from matplotlib.figure import Figure
 
-from nestbo.manifolds import SPD, Manifold, Sphere
+from nestbo.manifolds import SPD, Space, Sphere
 from nestbo.plots.circle import circle
 from nestbo.plots.geodesics import geodesics
 from nestbo.plots.matrices import matrices
@@ -14,7 +14,7 @@ from nestbo.plots.sphere import hemispheres
 from nestbo.plots.style import words
 from nestbo.plots.view import Study, View
 
-_WHOLE: tuple[tuple[type[Manifold], int, Callable[[View], Figure]], ...] = (
+_WHOLE: tuple[tuple[type[Space], int, Callable[[View], Figure]], ...] = (
     (Sphere, 1, circle),
     (Sphere, 2, hemispheres),
     (SPD, 2, matrices),
@@ -29,6 +29,6 @@ def surrogate(study: Study) -> Figure:
     return (picture(view.space) or geodesics)(view)
 
 
-def picture(space: Manifold) -> Callable[[View], Figure] | None:
+def picture(space: Space) -> Callable[[View], Figure] | None:
     """What draws all of a space, where it is small enough."""
     return next((draw for family, n, draw in _WHOLE if isinstance(space, family) and getattr(space, "n", 0) == n), None)

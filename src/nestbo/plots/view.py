@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nestbo.history import History, Trial
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 
 Array = NDArray[np.float64]
 WIDTH = 1.959963984540054  # standard deviations on either side of a 95 % interval
@@ -22,7 +22,7 @@ class Study(Protocol):
     """The part of a study that is read here."""
 
     @property
-    def space(self) -> Manifold: ...
+    def space(self) -> Space: ...
     @property
     def strategy(self) -> Any: ...
     @property

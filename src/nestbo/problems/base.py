@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nestbo.errors import ArgumentError, shown
-from nestbo.manifolds import SPD, Manifold, Sphere
+from nestbo.manifolds import SPD, Space, Sphere
 from nestbo.manifolds.base import is_whole
 from nestbo.nested import MAPPINGS, Identity, NestedMapping, smaller
 from nestbo.problems.coordinates import coordinates, from_coordinates
@@ -25,7 +25,7 @@ class Problem:
     """y = f(coordinates(mapping.project(x))), to be minimised over ``space``."""
 
     name: str
-    space: Manifold
+    space: Space
     mapping: NestedMapping
     function: Formula
 
@@ -61,7 +61,7 @@ class Problem:
         return self.mapping.lift(self.mapping.latent.project(z))
 
 
-def problem(name: str, space: Manifold, *, latent_dim: int | None = None, seed: int | None = None) -> Problem:
+def problem(name: str, space: Space, *, latent_dim: int | None = None, seed: int | None = None) -> Problem:
     """A registered problem on a Sphere or on SPD matrices.
 
     With ``latent_dim`` the function lives on the small manifold of that size, behind a projection drawn from ``seed``:

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from nestbo import linalg
 from nestbo.errors import ArgumentError
-from nestbo.manifolds import SPD, Manifold, Sphere
+from nestbo.manifolds import SPD, Space, Sphere
 
 
-def coordinates(space: Manifold, z: Tensor) -> Tensor:
+def coordinates(space: Space, z: Tensor) -> Tensor:
     """z ↦ t (…, dim).
 
     Sphere: Log at the base point (1, 0, …, 0), without its first entry. SPD: the entries of Log at 2I, which is
@@ -26,7 +26,7 @@ def coordinates(space: Manifold, z: Tensor) -> Tensor:
     raise ArgumentError(f"Benchmark problems live on a Sphere or on SPD matrices, got {space}.")
 
 
-def from_coordinates(space: Manifold, t: Tensor) -> Tensor:
+def from_coordinates(space: Space, t: Tensor) -> Tensor:
     """The inverse: t ↦ z. On the sphere |t| is at most π."""
     if isinstance(space, Sphere):
         return space.exp(_base(space, t), torch.cat([torch.zeros_like(t[..., :1]), t], -1))
@@ -42,7 +42,7 @@ def _base(space: Sphere, like: Tensor) -> Tensor:
     return torch.eye(space.n + 1, dtype=like.dtype, device=like.device)[0]
 
 
-def within(space: Manifold, t: Tensor) -> bool:
+def within(space: Space, t: Tensor) -> bool:
     """Whether coordinates t (dim,) belong to a point of the space."""
     if isinstance(space, Sphere):
         return bool(linalg.norm(t) <= math.pi)

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from nestbo import linalg
 from nestbo.errors import ArgumentError
-from nestbo.manifolds import SPD, Box, Manifold, Product, Quaternion, Rotation, Simplex, Sphere, Torus
+from nestbo.manifolds import SPD, Box, Product, Quaternion, Rotation, Simplex, Space, Sphere, Torus
 from nestbo.nested import Identity
 from nestbo.problems.posed import CONSTANTS, Builder, Posed, generator, with_best_known
 
-M = TypeVar("M", bound=Manifold)
+M = TypeVar("M", bound=Space)
 _GAP = 1e-3  # between the two least eigenvalues, whose largest is 1
 _CONCENTRATION = 20.0  # of the directions around their mean
 _DIRECTIONS = 60
@@ -27,7 +27,7 @@ _MARKS = 12  # points of the body that is aligned
 _AVERSION = 2.0  # to risk, beside a return of 1
 
 
-def rayleigh_quotient(space: Manifold, latent_dim: int | None, seed: int) -> Posed:
+def rayleigh_quotient(space: Space, latent_dim: int | None, seed: int) -> Posed:
     """xᵀAx with eigenvalues 0, 0.001 and others up to 1: a gap of 1e-3, in a random frame."""
     sphere = _whole("rayleigh-quotient", space, latent_dim, Sphere)
     frame = linalg.random_frames(sphere.n + 1, sphere.n + 1, rng=generator(seed))
@@ -39,7 +39,7 @@ def rayleigh_quotient(space: Manifold, latent_dim: int | None, seed: int) -> Pos
     return Posed("rayleigh-quotient", space, Identity(space), value, (frame, values), 0.0, frame[:, 0])
 
 
-def von_mises_fisher(space: Manifold, latent_dim: int | None, seed: int) -> Posed:
+def von_mises_fisher(space: Space, latent_dim: int | None, seed: int) -> Posed:
     """Minus the mean log-likelihood of a mean direction, given 60 directions in two clusters and no cluster.
 
     Half of the density is uniform, the other half von Mises–Fisher with concentration 20, so that the smaller cluster
@@ -83,7 +83,7 @@ def _turned(posed: Posed, turn: Tensor) -> Posed:
     return posed if posed.optimum is None else replace(posed, optimum=posed.optimum @ turn)
 
 
-def wishart(space: Manifold, latent_dim: int | None, seed: int) -> Posed:
+def wishart(space: Space, latent_dim: int | None, seed: int) -> Posed:
     """log det Σ + tr(Σ⁻¹ S): minus twice the log-likelihood of a covariance per datum; least at Σ = S."""
     matrices = _whole("wishart", space, latent_dim, SPD)
     sample = matrices.random(rng=generator(seed))
@@ -96,7 +96,7 @@ def wishart(space: Manifold, latent_dim: int | None, seed: int) -> Posed:
     return Posed("wishart", space, Identity(space), value, (sample,), least, sample)
 
 
-def thomson(space: Manifold, latent_dim: int | None, seed: int) -> Posed:
+def thomson(space: Space, latent_dim: int | None, seed: int) -> Posed:
     """Σ 1/|x_i − x_j| of six charges on S²: least in an octahedron; the same for every seed."""
     product = _whole("thomson", space, latent_dim, Product)
     if product.factors != (Sphere(2),) * 6:
@@ -112,7 +112,7 @@ def thomson(space: Manifold, latent_dim: int | None, seed: int) -> Posed:
     return Posed("thomson", space, Identity(space), value, (), _CHARGES[6], torch.cat([axes, -axes]).flatten())
 
 
-def phases(space: Manifold, latent_dim: int | None, seed: int) -> Posed:
+def phases(space: Space, latent_dim: int | None, seed: int) -> Posed:
     """Coupled phases: Σ J_ij (1 − cos(θ_i − θ_j − a_ij)) + weak fields, 0 where all agree."""
     torus = _whole("phases", space, latent_dim, Torus)
     rng = generator(seed)
@@ -129,7 +129,7 @@ def phases(space: Manifold, latent_dim: int | None, seed: int) -> Posed:
     return Posed("phases", space, Identity(space), value, (hidden, coupling), 0.0, hidden)
 
 
-def portfolio(space: Manifold, latent_dim: int | None, seed: int) -> Posed:
+def portfolio(space: Space, latent_dim: int | None, seed: int) -> Posed:
     """2 pᵀCp − μᵀp: risk and return of proportions, convex, with many of them 0 at the optimum; seeds permute."""
     simplex = _whole("portfolio", space, latent_dim, Simplex)
     rng, count = generator(CONSTANTS), simplex.n + 1
@@ -147,7 +147,7 @@ def portfolio(space: Manifold, latent_dim: int | None, seed: int) -> Posed:
     return _turned(posed, torch.eye(count, dtype=torch.float64)[order].mT)
 
 
-def registration(space: Manifold, latent_dim: int | None, seed: int) -> Posed:
+def registration(space: Space, latent_dim: int | None, seed: int) -> Posed:
     """A body's twelve marks, stretched, turned and moved onto what was measured: mean |R(q) diag(s) a + t − b|²."""
     product = _whole("registration", space, latent_dim, Product)
     if [type(factor) for factor in product.factors] != [Quaternion, Box] or product.factors[1].dim != 6:
@@ -177,7 +177,7 @@ def _rotation(q: Tensor) -> Tensor:
     return torch.stack([torch.stack(row, -1) for row in rows], -2)
 
 
-def stiffness_seen_twice(space: Manifold, latent_dim: int | None, seed: int) -> Posed:
+def stiffness_seen_twice(space: Space, latent_dim: int | None, seed: int) -> Posed:
     """Σ |R_k X R_kᵀ − M_k|²: one stiffness seen in two unknown frames."""
     product = _whole("stiffness-seen-twice", space, latent_dim, Product)
     if [type(factor) for factor in product.factors] != [Rotation, Rotation, SPD]:
@@ -194,7 +194,7 @@ def stiffness_seen_twice(space: Manifold, latent_dim: int | None, seed: int) -> 
     return Posed("stiffness-seen-twice", space, Identity(space), value, (seen(truth),), 0.0, truth)
 
 
-def _whole(name: str, space: Manifold, latent_dim: int | None, kind: type[M]) -> M:
+def _whole(name: str, space: Space, latent_dim: int | None, kind: type[M]) -> M:
     """The space, if it is of a kind and nothing is hidden in it."""
     if isinstance(space, kind) and latent_dim is None:
         return space

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 from nestbo.problems.base import Problem, problem
 from nestbo.problems.functions import PROBLEMS
 from nestbo.problems.held_out import HELD_OUT
@@ -10,7 +10,7 @@ from nestbo.problems.posed import Posed
 from nestbo.specification import check_known
 
 
-def pose(name: str, space: Manifold, *, latent_dim: int | None = None, seed: int = 0) -> Problem | Posed:
+def pose(name: str, space: Space, *, latent_dim: int | None = None, seed: int = 0) -> Problem | Posed:
     """The problem of a name on a space; a seed draws what hides it.
 
     >>> from nestbo import Sphere

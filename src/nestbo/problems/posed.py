@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 from nestbo.nested import MAPPINGS, Identity, NestedMapping, smaller
 
 CONSTANTS = 1  # seed of the constants that all trials share
@@ -25,7 +25,7 @@ class Posed:
     """
 
     name: str
-    space: Manifold
+    space: Space
     mapping: NestedMapping
     value: Callable[..., Tensor]
     constants: tuple[Tensor, ...]
@@ -43,15 +43,15 @@ class Posed:
         return replace(self, constants=constants, mapping=moved(self.mapping, self.space, device))
 
 
-Builder = Callable[[Manifold, int | None, int], Posed]
+Builder = Callable[[Space, int | None, int], Posed]
 
 
-def moved(mapping: NestedMapping, space: Manifold, device: str) -> NestedMapping:
+def moved(mapping: NestedMapping, space: Space, device: str) -> NestedMapping:
     """A mapping with its basis on a device."""
     return mapping if isinstance(mapping, Identity) else mapping.at(mapping.basis.to(device), space)
 
 
-def hidden(space: Manifold, latent_dim: int | None, seed: int) -> NestedMapping:
+def hidden(space: Space, latent_dim: int | None, seed: int) -> NestedMapping:
     """A projection of the space onto a latent one, drawn from a seed; the identity without a latent dimension."""
     if latent_dim is None:
         return Identity(space)

@@ -8,21 +8,19 @@ import torch
 from torch import Tensor
 
 from nestbo.linalg import inner
-from nestbo.manifolds import SPD, Euclidean, Manifold, Sphere
+from nestbo.manifolds import SPD, Euclidean, Space, Sphere, leaf
 from nestbo.optimise import lbfgs, trust_region
 from nestbo.problems.coordinates import coordinates, from_coordinates, within
 from nestbo.problems.functions import Formula
 
-TABULATED: tuple[Manifold, ...] = (
+TABULATED: tuple[Space, ...] = (
     *(Sphere(n) for n in (2, 3, 5, 10, 20)),
     *(SPD(n, eigenvalues=(1e-3, 5.0)) for n in (2, 3, 5)),
     *(SPD(n) for n in (2, 3)),
 )
 
 
-def find_optimum(
-    function: Formula, space: Manifold, starts: int = 200, seed: int = 0
-) -> tuple[float, list[float], bool]:
+def find_optimum(function: Formula, space: Space, starts: int = 200, seed: int = 0) -> tuple[float, list[float], bool]:
     """The least value over the feasible coordinates, where, and whether it is attained there.
 
     A closed-form minimiser is taken where it is feasible. Otherwise many starts are refined, random ones and as many
@@ -41,13 +39,13 @@ def find_optimum(
     return values.min().item(), best.tolist(), attained
 
 
-def _near(function: Formula, space: Manifold, starts: int, rng: torch.Generator) -> Tensor:
+def _near(function: Formula, space: Space, starts: int, rng: torch.Generator) -> Tensor:
     """Coordinates (starts, dim) around the free minimiser, or 0 without one, at distances from 0.01 to 1."""
     spread = torch.logspace(-2, 0, starts, dtype=torch.float64).unsqueeze(-1)
     return (function.minimiser or 0.0) + spread * torch.randn(starts, space.dim, generator=rng, dtype=torch.float64)
 
 
-def _search_ball(function: Formula, space: Manifold, starts: int, rng: torch.Generator) -> Tensor:
+def _search_ball(function: Formula, space: Space, starts: int, rng: torch.Generator) -> Tensor:
     direction, radius = space.random(starts, rng=rng)[:, 1:], torch.rand(starts, 1, generator=rng, dtype=torch.float64)
     drawn = math.pi * radius * direction / direction.norm(dim=-1, keepdim=True)
     near = _near(function, space, starts, rng)
@@ -62,7 +60,8 @@ def _search_ball(function: Formula, space: Manifold, starts: int, rng: torch.Gen
     return found.point
 
 
-def _search_matrices(function: Formula, space: Manifold, starts: int, rng: torch.Generator) -> Tensor:
+def _search_matrices(function: Formula, space: Space, starts: int, rng: torch.Generator) -> Tensor:
+    space = leaf(space)
     drawn = space.random(starts, rng=rng)
     length = 2 * space.typical_distance * torch.rand(starts, 1, 1, generator=rng, dtype=torch.float64)
     moved = space.retract(drawn, length * space.random_tangent(drawn, rng))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nestbo import linalg
 from nestbo.errors import ArgumentError
-from nestbo.manifolds import Box, Manifold
+from nestbo.manifolds import Box, Space
 from nestbo.nested import Identity
 from nestbo.problems.coordinates import coordinates, from_coordinates, within
 from nestbo.problems.posed import Builder, Posed, generator, hidden, with_best_known
@@ -76,7 +76,7 @@ FORMULAS = {
 }
 
 
-def _of_coordinates(name: str, space: Manifold, latent_dim: int | None, seed: int) -> Posed:
+def _of_coordinates(name: str, space: Space, latent_dim: int | None, seed: int) -> Posed:
     """A formula of the coordinates of the latent point; the optimum is stored where the free one is infeasible."""
     mapping, formula = hidden(space, latent_dim, seed), FORMULAS[name]
     latent = mapping.latent
@@ -91,7 +91,7 @@ def _of_coordinates(name: str, space: Manifold, latent_dim: int | None, seed: in
     return Posed(name, space, mapping, value, (), formula.value(t).item(), mapping.lift(z))
 
 
-def subspace_dixon_price(space: Manifold, latent_dim: int | None, seed: int) -> Posed:
+def subspace_dixon_price(space: Space, latent_dim: int | None, seed: int) -> Posed:
     """Dixon and Price's function of 2 Bᵀx, B being five random orthonormal columns, on the box [−1, 1]^n."""
     name = "subspace-dixon-price"
     box = _cube(name, space, latent_dim, 1.0)
@@ -106,7 +106,7 @@ def subspace_dixon_price(space: Manifold, latent_dim: int | None, seed: int) -> 
     return Posed(name, space, Identity(space), value, (columns,), 0.0, optimum)
 
 
-def schwefel(space: Manifold, latent_dim: int | None, seed: int) -> Posed:
+def schwefel(space: Space, latent_dim: int | None, seed: int) -> Posed:
     """418.98 n − Σ x sin √|x| on the box [−500, 500]^n; the same for every seed."""
     box = _cube("schwefel", space, latent_dim, 500.0)
     best, depth = _SCHWEFEL
@@ -118,7 +118,7 @@ def schwefel(space: Manifold, latent_dim: int | None, seed: int) -> Posed:
     return Posed("schwefel", space, Identity(space), value, (), 0.0, optimum)
 
 
-def _cube(name: str, space: Manifold, latent_dim: int | None, half: float) -> Box:
+def _cube(name: str, space: Space, latent_dim: int | None, half: float) -> Box:
     """The space, if it is the wanted cube."""
     if isinstance(space, Box) and latent_dim is None and {*space.lower, *space.upper} == {-half, half}:
         return space

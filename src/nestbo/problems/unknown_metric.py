@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nestbo import linalg
 from nestbo.errors import ArgumentError
-from nestbo.manifolds import Manifold, Sphere
+from nestbo.manifolds import Space, Sphere
 from nestbo.nested import Identity
 from nestbo.problems.functions import PROBLEMS
 from nestbo.problems.posed import CONSTANTS, Builder, Posed, generator, hidden, with_best_known
@@ -24,7 +24,7 @@ _FEW = 5  # coordinates that matter
 _OF_WX = ("ackley", "rosenbrock", "levy")
 
 
-def quadratic(space: Manifold, latent_dim: int | None, seed: int) -> Posed:
+def quadratic(space: Space, latent_dim: int | None, seed: int) -> Posed:
     """|A (φ(z) − φ(z₀))|², φ being what a kernel sees of a point, A of condition √1000 in a random frame."""
     mapping, rng = hidden(space, latent_dim, seed), generator(CONSTANTS)
     latent = mapping.latent
@@ -39,7 +39,7 @@ def quadratic(space: Manifold, latent_dim: int | None, seed: int) -> Posed:
     return Posed("quadratic", space, mapping, value, (form, seen), 0.0, mapping.lift(centre))
 
 
-def neural_network(space: Manifold, latent_dim: int | None, seed: int) -> Posed:
+def neural_network(space: Space, latent_dim: int | None, seed: int) -> Posed:
     """A network with 32 neurons in one hidden layer and random weights, of what a kernel sees of a point."""
     mapping, rng = hidden(space, latent_dim, seed), generator(CONSTANTS)
     latent = mapping.latent
@@ -54,7 +54,7 @@ def neural_network(space: Manifold, latent_dim: int | None, seed: int) -> Posed:
     return with_best_known(Posed("neural-network", space, mapping, value, (weights, shifts, outer), math.nan, None))
 
 
-def linear(space: Manifold, latent_dim: int | None, seed: int) -> Posed:
+def linear(space: Space, latent_dim: int | None, seed: int) -> Posed:
     """aᵀx on a sphere, a of unit length: the least value, −1, is at −a."""
     _only_bare_sphere("linear", space, latent_dim)
     slope = linalg.unit(torch.randn(space.point_shape, generator=generator(seed), dtype=torch.float64))
@@ -65,7 +65,7 @@ def linear(space: Manifold, latent_dim: int | None, seed: int) -> Posed:
     return Posed("linear", space, Identity(space), value, (slope,), -1.0, -slope)
 
 
-def _only_bare_sphere(name: str, space: Manifold, latent_dim: int | None) -> None:
+def _only_bare_sphere(name: str, space: Space, latent_dim: int | None) -> None:
     if not isinstance(space, Sphere) or latent_dim is not None:
         raise ArgumentError(f"The problem {name!r} is one of a whole Sphere, got {space} and latent_dim={latent_dim}.")
     if space.n < _FEW:
@@ -86,7 +86,7 @@ def _of_wx(
     name: str,
     formula: str,
     frame: Callable[[int, torch.Generator], Tensor],
-    space: Manifold,
+    space: Space,
     latent: int | None,
     seed: int,
 ) -> Posed:

@@ -7,13 +7,13 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 from nestbo.search.runs import Runs
 
 _MOST = 1000  # evaluations of which a model predicts; its time grows with the third power of their number
 
 
-def seen(space: Manifold, runs: Runs) -> Runs:
+def seen(space: Space, runs: Runs) -> Runs:
     """The evaluations that models see: all or, of very many, some, with all of them as ``whole``.
 
     A quarter are the best, a quarter those nearest to the best one, a quarter the newest, and the rest an even choice

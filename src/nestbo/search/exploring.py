@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 from nestbo.search.feasibility import Reach, log_probability
 from nestbo.search.runs import Runs
 from nestbo.surrogate import Surrogate
@@ -13,7 +13,7 @@ from nestbo.surrogate import Surrogate
 _DRAWS = 512  # random points, of which the farthest is taken
 
 
-def farthest(space: Manifold, domain: Manifold, reach: Reach, rules: list[Surrogate], runs: Runs) -> Tensor:
+def farthest(space: Space, domain: Space, reach: Reach, rules: list[Surrogate], runs: Runs) -> Tensor:
     """Of random points reached from a domain, allowed ones, that farthest from all known ones, (runs, *point).
 
     There every model knows least. Its variance would say so, too, but depends on length scales, and those of a model

@@ -11,7 +11,7 @@ from torch import Tensor
 from nestbo.acquisition import Limits
 from nestbo.constraints import Constraints
 from nestbo.kernels import ManifoldKernel
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 from nestbo.memory import Fit
 from nestbo.search.runs import Runs, refits, together
 from nestbo.surrogate import Description, Surrogate, fit
@@ -19,7 +19,7 @@ from nestbo.surrogate import Description, Surrogate, fit
 Reach = Callable[[Tensor], Tensor]  # from points (…, runs, 1, *point) of the domain of a search to points of the space
 
 
-def limits(allowed: Constraints | None, domain: Manifold, reach: Reach) -> Limits | None:
+def limits(allowed: Constraints | None, domain: Space, reach: Reach) -> Limits | None:
     """What constraints known on the space mean on the domain of a search."""
     if allowed is None:
         return None
@@ -50,7 +50,7 @@ def rule_fits(models: list[Surrogate], run: int) -> dict[str, Fit]:
     return {rule_name(k): model.fits[run] for k, model in enumerate(models)}
 
 
-def log_chance(models: list[Surrogate], domain: Manifold, reach: Reach) -> Callable[[Tensor], Tensor] | None:
+def log_chance(models: list[Surrogate], domain: Space, reach: Reach) -> Callable[[Tensor], Tensor] | None:
     """The logarithm of the probability that all constraints hold, at flat points (…, runs, 1, size) of the domain."""
     if not models:
         return None

@@ -14,7 +14,7 @@ from torch import Tensor
 from nestbo.constraints import Constraints
 from nestbo.fronts import ranks
 from nestbo.history import History
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 from nestbo.memory import Fit, Memory
 from nestbo.surrogate import Data, Effort
 
@@ -72,7 +72,7 @@ class Runs:
     whole: Runs | None = None
 
     @classmethod
-    def of(cls, space: Manifold, history: History, rng: torch.Generator, allowed: Constraints | None = None) -> Runs:
+    def of(cls, space: Space, history: History, rng: torch.Generator, allowed: Constraints | None = None) -> Runs:
         """A single run, from its history."""
         finished, pending = history.finished, history.pending
         variances, constraints = finished.variances, finished.constraints
@@ -137,7 +137,7 @@ class Runs:
         parts: dict[str, Any] = {name: _part(getattr(self, name), place) for name in _PER_EVALUATION}
         return replace(self, x=x, y=y, **parts)
 
-    def random(self, space: Manifold) -> Tensor:
+    def random(self, space: Space) -> Tensor:
         """A random point of the space for each run, (runs, *point), allowed where constraints are known."""
         if self.allowed is None:
             return space.random_each(1, self.rngs)[0]

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nestbo.acquisition import Optimiser, candidates, constrained, improvement, maximise, scattered
-from nestbo.manifolds import Manifold
+from nestbo.acquisition import Optimiser, candidates, constrained, improvement, scattered
+from nestbo.manifolds import Manifold, Space, leaf
 from nestbo.memory import Memory
 from nestbo.search.feasibility import limits, log_chance
+from nestbo.search.mixed import Climb, over_separate_values
 from nestbo.search.runs import Runs
 from nestbo.surrogate import Surrogate
 
@@ -31,14 +32,14 @@ def same(x: Tensor) -> Tensor:
 class Ball:
     """A part of a domain around a point of each run, (runs, *point), with radii (runs,), as kernels see distances."""
 
-    domain: Manifold
+    domain: Space
     centre: Tensor
     radius: Tensor
 
     def starts(self, rngs: list[torch.Generator]) -> list[Tensor]:
         """Candidates within, one pool of (count, runs, *point)."""
         centres = self.centre.expand(_BALL_STARTS, *self.centre.shape)
-        return [scattered(self.domain, centres, self.radius.expand(_BALL_STARTS, -1), rngs)]
+        return [scattered(leaf(self.domain), centres, self.radius.expand(_BALL_STARTS, -1), rngs)]
 
     def keep(self, worth: Map) -> Map:
         """The same function with a penalty outside."""
@@ -95,7 +96,7 @@ class Section:
     ============ =====================================================================================================
     """
 
-    domain: Manifold
+    domain: Space
     reach: Map
     see: Map
     starts: Tensor
@@ -130,14 +131,15 @@ def climb(section: Section, gain: Map, rules: list[Surrogate], optimiser: Optimi
     worth = constrained(lambda z: gain(section.see(z)), chance, told.feasible)
     within = limits(told.allowed, domain, section.reach)
     if ball is None:
-        pools, restarts = candidates(domain, section.starts, ranking, told.rngs), _restarts(domain)
+        pools, restarts = candidates(leaf(domain), section.starts, ranking, told.rngs), _restarts(domain)
     else:
         pools, restarts, worth = ball.starts(told.rngs), _FEWER, ball.keep(worth)
     if basins is not None:
         worth = basins.keep_out(worth, section.see)
-    z, _ = maximise(worth, domain, pools, optimiser=optimiser, restarts=restarts, limits=within)
+    ascent = Climb(worth, domain, optimiser, restarts, within)
+    z = ascent(pools)[0] if isinstance(domain, Manifold) else over_separate_values(ascent, pools, told)
     return section.reach(z.unsqueeze(1)).squeeze(1)
 
 
-def _restarts(domain: Manifold) -> int:
+def _restarts(domain: Space) -> int:
     return _RESTARTS if domain.dim <= _FEW else _FEWER

@@ -1,6 +1,6 @@
 """The methods, and ``STRATEGIES``, where a new one is registered."""
 
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 from nestbo.search.runs import Runs
 from nestbo.specification import parse
 from nestbo.strategies.base import Standing, Strategy, Suggestion
@@ -30,7 +30,7 @@ def strategy(text: str) -> Strategy:
     return method
 
 
-def default_strategy(space: Manifold, *, several: bool = False) -> Strategy:
+def default_strategy(space: Space, *, several: bool = False) -> Strategy:
     """The method for who names none: HD-GaBO above ten dimensions, GaBO below and for several objectives."""
     return HDGaBO() if space.dim > _SMALL and not several else GaBO()
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from nestbo.errors import ArgumentError, shown
-from nestbo.manifolds import SPD, Manifold, Product, Sphere
+from nestbo.manifolds import SPD, Product, Space, Sphere
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
 from nestbo.nested import Identity, NestedMapping, Nesting, smaller
@@ -25,7 +25,7 @@ from nestbo.search.sections import Ball, Map, Section, same
 from nestbo.strategies.local import Region, local_model, regions, regions_at_best
 from nestbo.surrogate import Surrogate
 
-_SIZES: dict[type[Manifold], tuple[int, ...]] = {Sphere: (2, 5), SPD: (2, 3)}  # what "auto" tries
+_SIZES: dict[type[Space], tuple[int, ...]] = {Sphere: (2, 5), SPD: (2, 3)}  # what "auto" tries
 _WIDER = 1  # a random great sphere of one dimension more is less often steep in some direction
 _LIFT_ITERATIONS = 5  # its start is so good that three settle four digits
 _PATIENCE = 40  # suggestions from one embedded space without a success
@@ -49,7 +49,7 @@ class Arm(ABC):
     scout: bool = False
 
     @abstractmethod
-    def section(self, space: Manifold, model: Surrogate | None, runs: Runs) -> Section:
+    def section(self, space: Space, model: Surrogate | None, runs: Runs) -> Section:
         """What the arm searches, given its model of each run; None if it said that it needs none."""
 
     def needs_model(self, noisy: bool) -> bool:
@@ -60,7 +60,7 @@ class Arm(ABC):
 class Place(NamedTuple):
     """Where arms are wanted: a space, a size of the spaces nested in it, and the arms there are already."""
 
-    space: Manifold
+    space: Space
     size: Any
     nesting: Nesting
     arms: tuple[Arm, ...]
@@ -80,7 +80,7 @@ class Full(Arm):
     name: str = "full"
     kind: Kind = Kind()
 
-    def section(self, space: Manifold, model: Surrogate | None, runs: Runs) -> Section:
+    def section(self, space: Space, model: Surrogate | None, runs: Runs) -> Section:
         assert model is not None
         return Section(space, same, same, runs.x, model, runs, model.seen(runs.pending))
 
@@ -99,7 +99,7 @@ class Lifted(Arm):
         kind = place.nested
         return [] if kind.nesting is None else [cls(f"{kind.name}:{lift}", kind, lift)]
 
-    def section(self, space: Manifold, model: Surrogate | None, runs: Runs) -> Section:
+    def section(self, space: Space, model: Surrogate | None, runs: Runs) -> Section:
         assert model is not None
         lift, latent = LIFTS[self.lift](model.mapping, runs), model.mapping.latent
         return Section(latent, lift, same, model.latent_points, model, runs, model.seen(runs.pending))
@@ -126,7 +126,7 @@ class Embedded(Arm):
         name = f"full:embedded:{_words(place.size)}"
         return [] if wide.ambient == wide.latent or known or learned else [cls(name, wide)]
 
-    def section(self, space: Manifold, model: Surrogate | None, runs: Runs) -> Section:
+    def section(self, space: Space, model: Surrogate | None, runs: Runs) -> Section:
         assert model is not None
         known = [self._known(runs, run) for run in range(len(runs.rngs))]
         basis = self.nesting.bases.random_each(1, runs.rngs)[0]
@@ -183,7 +183,7 @@ class Local(Arm):
     def needs_model(self, noisy: bool) -> bool:
         return noisy or self.kind.nesting is not None
 
-    def section(self, space: Manifold, model: Surrogate | None, runs: Runs) -> Section:
+    def section(self, space: Space, model: Surrogate | None, runs: Runs) -> Section:
         mapping, runs = Identity(space) if model is None else model.mapping, runs.record
         z = mapping.project(runs.x)
         found = regions(self.name, mapping.latent, z, runs)
@@ -202,7 +202,7 @@ class Near(Arm):
     def needs_model(self, noisy: bool) -> bool:
         return noisy
 
-    def section(self, space: Manifold, model: Surrogate | None, runs: Runs) -> Section:
+    def section(self, space: Space, model: Surrogate | None, runs: Runs) -> Section:
         found = regions_at_best(self.name, runs.record)
         return regional(Identity(space), runs.record.x, runs.record, found, self.priors)
 
@@ -252,7 +252,7 @@ _LAST = ("embedded", "local")
 
 
 def arms_on(
-    space: Manifold, latent_dim: Any, names: tuple[str, ...], *, logarithmic: bool = False, priors: bool = True
+    space: Space, latent_dim: Any, names: tuple[str, ...], *, logarithmic: bool = False, priors: bool = True
 ) -> tuple[Arm, ...]:
     """The arms of these names on a space; the full model alone where nothing is nested in it."""
     ordered = sorted(names, key=lambda name: _LAST.index(name) if name in _LAST else -1)
@@ -262,7 +262,7 @@ def arms_on(
 
 @cache
 def _arms_on(
-    space: Manifold, latent_dim: Any, full: bool, makers: tuple[Maker, ...], logarithmic: bool, priors: bool
+    space: Space, latent_dim: Any, full: bool, makers: tuple[Maker, ...], logarithmic: bool, priors: bool
 ) -> tuple[Arm, ...]:
     arms: list[Arm] = [Full()] if full else []
     for size in _sizes(space) if latent_dim == "auto" else [latent_dim]:
@@ -273,7 +273,7 @@ def _arms_on(
     return tuple(arms) or (Full(),)
 
 
-def _sizes(space: Manifold) -> list[Any]:
+def _sizes(space: Space) -> list[Any]:
     """The latent dimensions worth trying on a space; none where it has no nested spaces, or is small itself."""
     if isinstance(space, Product):
         each = [_sizes(factor) for factor in space.factors]
@@ -282,7 +282,7 @@ def _sizes(space: Manifold) -> list[Any]:
     return [size for size in _SIZES.get(type(space), ()) if size < space.n]  # type: ignore[attr-defined]
 
 
-def _wider(space: Manifold, size: Any) -> Any:
+def _wider(space: Space, size: Any) -> Any:
     """The size of an embedded space: spheres only, since small matrices inside large ones reach too little of them."""
     if isinstance(space, Product) and size is not None:
         return tuple(map(_wider, space.factors, size))

@@ -13,7 +13,7 @@ from torch import Tensor
 from nestbo.constraints import Constraints
 from nestbo.errors import ArgumentError, shown
 from nestbo.history import History
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space, released
 from nestbo.memory import Memory
 from nestbo.search import Runs, drawn_again
 from nestbo.specification import Specified
@@ -52,7 +52,7 @@ class Strategy(Specified, ABC):
         """A few configurations on which the laws are tested."""
 
     @abstractmethod
-    def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[Memory]]:
+    def propose(self, space: Space, runs: Runs) -> tuple[Tensor, list[Memory]]:
         """One point for each run, (runs, *point), with a memory: the core, in which runs are a batch axis."""
 
     @property
@@ -65,20 +65,20 @@ class Strategy(Specified, ABC):
         """Whether the method works with several objectives."""
         return False
 
-    def check(self, space: Manifold) -> None:
+    def check(self, space: Space) -> None:
         """Raise if the method cannot work on this space: before anything is evaluated, not after."""
 
-    def models(self, space: Manifold, runs: Runs) -> dict[str, Surrogate]:
+    def models(self, space: Space, runs: Runs) -> dict[str, Surrogate]:
         """The surrogates behind the next suggestion, by name, the leading one first; none for a method without."""
         return {}
 
-    def standings(self, space: Manifold, runs: Runs) -> list[Standing]:
+    def standings(self, space: Space, runs: Runs) -> list[Standing]:
         """How the competing arms of a method are doing in the first run; none for a method without."""
         return []
 
     def suggest(
         self,
-        space: Manifold,
+        space: Space,
         history: History,
         n: int,
         rng: torch.Generator,
@@ -91,7 +91,8 @@ class Strategy(Specified, ABC):
             x, memories = self.propose(space, runs)
             check_memory(memories[0] if isinstance(memories, list | tuple) and memories else memories)
             if constraints is not None and not constraints.allows(x[0]):
-                x = constraints.nearest(x[0], rng, runs.x[0]).unsqueeze(0)
+                known = runs.x[0] if released(space) is space else space.project(runs.x[0])
+                x = constraints.nearest(x[0], rng, known).unsqueeze(0)
                 memories = [replace(memories[0], moved=_SATISFIED)]
             if not self.repeats:
                 x, memories = drawn_again(space, x, memories, runs)

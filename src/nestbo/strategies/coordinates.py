@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nestbo.errors import ArgumentError
-from nestbo.manifolds import SPD, Box, Manifold, Sphere
+from nestbo.manifolds import SPD, Box, Space, Sphere
 
 COORDINATES = ("matrix", "cholesky")
 _USUAL = (math.exp(-2), math.exp(2))  # eigenvalues of almost all random matrices of a space without bounds
@@ -26,7 +26,7 @@ class Vectors(ABC):
     exceeds ``half``, which is about 1: a Gaussian kernel remains one, and a random direction has a sensible length.
     """
 
-    space: Manifold
+    space: Space
 
     @property
     @abstractmethod
@@ -182,7 +182,7 @@ class Cholesky(_Matrices):
         return (math.sqrt(low) + math.sqrt(high)) / 2
 
 
-def vectors(space: Manifold, coordinates: str = "matrix") -> Vectors:
+def vectors(space: Space, coordinates: str = "matrix") -> Vectors:
     """The vectors of a space: unit vectors, boxes, and SPD matrices by their entries or by their Cholesky factors."""
     if isinstance(space, SPD):
         return Entries(space) if coordinates == "matrix" else Cholesky(space)

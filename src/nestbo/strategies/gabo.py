@@ -19,7 +19,7 @@ from torch import Tensor
 from nestbo.acquisition import ACQUISITIONS, OPTIMISERS
 from nestbo.errors import ArgumentError, shown
 from nestbo.kernels import KERNELS, ManifoldKernel, kernel
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
 from nestbo.outputs import OUTPUTS, Either
@@ -108,7 +108,7 @@ class Bayesian(Strategy):
                 )
 
     @abstractmethod
-    def arms_on(self, space: Manifold) -> tuple[Arm, ...]:
+    def arms_on(self, space: Space) -> tuple[Arm, ...]:
         """Who may suggest points of this space."""
 
     def choose(self, arms: tuple[Arm, ...], runs: Runs) -> list[Arm]:
@@ -125,14 +125,14 @@ class Bayesian(Strategy):
         """Who works where there are several objectives."""
         return Many(self.kernel, self.outputs, self.optimiser, self.priors)
 
-    def check(self, space: Manifold) -> None:
+    def check(self, space: Space) -> None:
         if self.metric == "auto":
             self._learner.check(space)
         kinds = [Kind()] * (self.outputs == "auto") + [arm.kind for arm in self.arms_on(space)]
         for kind in kinds:
             self._kernel(space, kind)
 
-    def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[Memory]]:
+    def propose(self, space: Space, runs: Runs) -> tuple[Tensor, list[Memory]]:
         if not runs.begun(self.initial):
             return runs.random(space), [Memory() for _ in runs.rngs]
         if runs.outcomes is not None:
@@ -147,7 +147,7 @@ class Bayesian(Strategy):
                 memories[run] = memory
         return x, memories
 
-    def _suggest(self, space: Manifold, arm: Arm, runs: Runs) -> tuple[Tensor, list[Memory]]:
+    def _suggest(self, space: Space, arm: Arm, runs: Runs) -> tuple[Tensor, list[Memory]]:
         """Fit the model of an arm, lay its section through the space, and search there."""
         fitted = self._fitted(space, arm.kind, runs, arm.needs_model(runs.noisy))
         section = arm.section(space, fitted.surrogate, fitted.ranked(runs))
@@ -158,7 +158,7 @@ class Bayesian(Strategy):
             return x, memories
         return unrepeated(space, x, memories, runs, partial(farthest, space, space, same, fitted.rules, runs))
 
-    def _fitted(self, space: Manifold, kind: Kind, runs: Runs, needed: bool = True) -> Fitted:
+    def _fitted(self, space: Space, kind: Kind, runs: Runs, needed: bool = True) -> Fitted:
         """The model of a kind, if it is needed, and those of observed constraints."""
         on_space = kernel(self.kernel, space)
         if not needed:
@@ -171,7 +171,7 @@ class Bayesian(Strategy):
         surrogate, worth = self._fit(space, model, kind, runs)
         return Fitted(surrogate, constraint_models(on_space, runs), steep, worth)
 
-    def _fit(self, space: Manifold, model: Description, kind: Kind, runs: Runs) -> tuple[Surrogate, list[float] | None]:
+    def _fit(self, space: Space, model: Description, kind: Kind, runs: Runs) -> tuple[Surrogate, list[float] | None]:
         """A model fitted to each run from where its last fit ended, and what its basis, if it has one, is worth.
 
         A nested model that starts anew next to the full one gets a guess from the gradients of that one, and is
@@ -186,10 +186,10 @@ class Bayesian(Strategy):
         comparable = self.criterion == "likelihood"  # no other criterion compares models
         return nested, worth_of_basis(nested, full, kind.nesting.bases.dim).tolist() if comparable else None
 
-    def _kernel(self, space: Manifold, kind: Kind) -> ManifoldKernel:
+    def _kernel(self, space: Space, kind: Kind) -> ManifoldKernel:
         return kernel(self.kernel, space if kind.nesting is None else kind.nesting.compared)
 
-    def _steep(self, space: Manifold, runs: Runs) -> list[tuple[bool, int]] | None:
+    def _steep(self, space: Space, runs: Runs) -> list[tuple[bool, int]] | None:
         """Whether the values of each run are steep, decided anew when their number has doubled; None if not asked."""
         if self.outputs != "auto" or runs.noise is not None:
             return None
@@ -202,7 +202,7 @@ class Bayesian(Strategy):
         decided = steepness(Description(kernel(self.kernel, space), priors=self.priors), runs.data)
         return [(steep, n) for steep in decided.tolist()]
 
-    def models(self, space: Manifold, runs: Runs) -> dict[str, Surrogate]:
+    def models(self, space: Space, runs: Runs) -> dict[str, Surrogate]:
         if not runs.y.shape[1]:
             return {}
         if runs.outcomes is not None:
@@ -217,7 +217,7 @@ class Bayesian(Strategy):
         rules = next(iter(fitted.values())).rules
         return models | {rule_name(k): rule for k, rule in enumerate(rules)}
 
-    def standings(self, space: Manifold, runs: Runs) -> list[Standing]:
+    def standings(self, space: Space, runs: Runs) -> list[Standing]:
         if self.metric == "auto":
             return []
         return standings(self.arms_on(space), Record.each(runs)[0])
@@ -254,7 +254,7 @@ class GaBO(Bayesian):
     def several(self) -> bool:
         return True
 
-    def arms_on(self, space: Manifold) -> tuple[Arm, ...]:
+    def arms_on(self, space: Space) -> tuple[Arm, ...]:
         return (Full(),)
 
 
@@ -312,7 +312,7 @@ class HDGaBO(Bayesian):
         others = [cls.paper(1), cls(1, ("random",), "in-turn", criterion="leave-one-out")]
         return [cls(), cls(1), cls(metric="auto"), *others]
 
-    def arms_on(self, space: Manifold) -> tuple[Arm, ...]:
+    def arms_on(self, space: Space) -> tuple[Arm, ...]:
         return arms_on(space, self.latent_dim, self.arms, logarithmic=not self.exact, priors=self.priors)
 
     def choose(self, arms: tuple[Arm, ...], runs: Runs) -> list[Arm]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from nestbo.acquisition import ACQUISITIONS, OPTIMISERS
 from nestbo.errors import ArgumentError
 from nestbo.kernels import kernel
-from nestbo.manifolds import Euclidean, Manifold
+from nestbo.manifolds import Euclidean, Space
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
 from nestbo.search import Runs, Section, constraint_models, farthest, rule_fits, search, seen, unrepeated
@@ -37,7 +37,7 @@ class Reduction:
     model is asked about the point that will be evaluated, on the space, not about one that projection then moves.
     """
 
-    domain: Manifold
+    domain: Space
     reach: Callable[[Tensor], Tensor]
     reduce: Callable[[Tensor], Tensor]
     starts: Tensor
@@ -67,12 +67,12 @@ class InCoordinates(Strategy):
     def reduction(self, on: Vectors, runs: Runs) -> Reduction:
         """Where the next point of each run is looked for."""
 
-    def check(self, space: Manifold) -> None:
+    def check(self, space: Space) -> None:
         size, wanted = vectors(space, self.coordinates).size, getattr(self, "latent_dim", 1)
         if wanted > size:
             raise ArgumentError(f"{space} has {size} coordinates, got latent_dim={wanted}. Take at most {size}.")
 
-    def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[Memory]]:
+    def propose(self, space: Space, runs: Runs) -> tuple[Tensor, list[Memory]]:
         if not runs.begun(self.initial):
             return runs.random(space), [Memory() for _ in runs.rngs]
         on, runs = vectors(space, self.coordinates), seen(space, runs)

@@ -19,7 +19,7 @@ from torch import Tensor
 from nestbo.acquisition import OPTIMISERS
 from nestbo.errors import ArgumentError
 from nestbo.kernels import kernel
-from nestbo.manifolds import SPD, Manifold, Sphere
+from nestbo.manifolds import SPD, Space, Sphere
 from nestbo.memory import Memory
 from nestbo.nested import Identity, NestedMapping, NestedSphere, Nesting, smaller
 from nestbo.outputs import Log, Outputs, Standardise
@@ -53,7 +53,7 @@ class Kind(NamedTuple):
 
 
 @cache
-def kinds_on(place: Manifold, name: str, sizes: tuple[Any, ...], strengths: tuple[float, ...]) -> tuple[Kind, ...]:
+def kinds_on(place: Space, name: str, sizes: tuple[Any, ...], strengths: tuple[float, ...]) -> tuple[Kind, ...]:
     """The models that compete on what is searched; the isotropic one first, which ties go to."""
     nestings = {size: Nesting(place, smaller(place, size)) for size in sizes}
     nested = {size: nesting for size, nesting in nestings.items() if nesting.ambient != nesting.latent}
@@ -66,7 +66,7 @@ def kinds_on(place: Manifold, name: str, sizes: tuple[Any, ...], strengths: tupl
 class Outlook:
     """What is searched in each run: a place, a mapping from the space to it, and what names it in memories."""
 
-    place: Manifold
+    place: Space
     mapping: NestedMapping
     name: str
     memories: list[Memory]
@@ -82,7 +82,7 @@ class Outlook:
 _BESIDE = 1e-6  # radians from a great sphere
 
 
-def outlook(space: Manifold, latent_dim: Any, runs: Runs) -> Outlook:
+def outlook(space: Space, latent_dim: Any, runs: Runs) -> Outlook:
     """The great sphere that the first evaluations of each run span, completed at random; elsewhere the space itself."""
     wanted = _SPANNED if latent_dim == "auto" else latent_dim + _WIDER if isinstance(latent_dim, int) else _SPANNED
     size = max(wanted, runs.record.y.shape[1] // _GROWTH)
@@ -204,7 +204,7 @@ class Learner:
     priors: bool
     latent_dim: Any
 
-    def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[Memory]]:
+    def propose(self, space: Space, runs: Runs) -> tuple[Tensor, list[Memory]]:
         """One point for each run, with a memory."""
         look = outlook(space, self.latent_dim, runs)
         there = look.seen(runs)
@@ -225,7 +225,7 @@ class Learner:
         memories = self._remembered(look, models, rules, outputs, x, memories)
         return unrepeated(space, x, memories, runs, lambda: farthest(space, space, same, rules, runs))
 
-    def check(self, space: Manifold) -> None:
+    def check(self, space: Space) -> None:
         """Refuse what no metric can be learned with."""
         on = kernel(self.kernel, space)
         if self.kernel not in EXTRINSIC:
@@ -234,7 +234,7 @@ class Learner:
             raise ArgumentError(f'With metric="auto", latent_dim is for a Sphere or SPD, got {space}. Leave it out.')
         self._sizes(space)
 
-    def models(self, space: Manifold, runs: Runs) -> dict[str, Surrogate]:
+    def models(self, space: Space, runs: Runs) -> dict[str, Surrogate]:
         """The models behind the next suggestion, the one that has predicted best first."""
         look = outlook(space, self.latent_dim, runs)
         kinds = self._kinds(space, look)
@@ -245,19 +245,17 @@ class Learner:
         rules = constraint_models(kernel(self.kernel, space), runs)
         return named | {rule_name(k): rule for k, rule in enumerate(rules)}
 
-    def _kinds(self, space: Manifold, look: Outlook) -> tuple[Kind, ...]:
+    def _kinds(self, space: Space, look: Outlook) -> tuple[Kind, ...]:
         strengths = STRENGTHS if look.place == space else SPANNED
         return kinds_on(look.place, look.name, self._sizes(look.place), strengths)
 
-    def _sizes(self, place: Manifold) -> tuple[Any, ...]:
+    def _sizes(self, place: Space) -> tuple[Any, ...]:
         """Sizes of spaces nested in what is searched: of matrices only, spheres have a frame."""
         if not isinstance(place, SPD):
             return ()
         return tuple(d for d in (2, 3) if d < place.n) if self.latent_dim == "auto" else (self.latent_dim,)
 
-    def _fit(
-        self, place: Manifold, kinds: tuple[Kind, ...], there: Runs, outputs: type[Outputs]
-    ) -> dict[Kind, Surrogate]:
+    def _fit(self, place: Space, kinds: tuple[Kind, ...], there: Runs, outputs: type[Outputs]) -> dict[Kind, Surrogate]:
         """Every model of the data; gradients of the full model are a guess of a subspace that is looked for anew."""
         models: dict[Kind, Surrogate] = {}
         for kind in kinds:
@@ -269,7 +267,7 @@ class Learner:
             models[kind] = fit(self._description(place, kind, outputs), there.data, previous, effort, guess=guess)
         return models
 
-    def _description(self, place: Manifold, kind: Kind, outputs: type[Outputs]) -> Description:
+    def _description(self, place: Space, kind: Kind, outputs: type[Outputs]) -> Description:
         latent = place if kind.nesting is None else kind.nesting.latent
         metric = Metric(Sight(latent), kind.strength) if kind.strength else None
         on = kernel(self.kernel, latent if metric is None else metric.sight.seen)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nestbo.kernels import kernel
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 from nestbo.memory import Fit
 from nestbo.search.runs import Runs, successes
 from nestbo.surrogate import Description, Surrogate, fit, median_parameters
@@ -37,7 +37,7 @@ class Region(NamedTuple):
     radius: float
 
 
-def regions(arm: str, latent: Manifold, z: Tensor, runs: Runs) -> list[Region]:
+def regions(arm: str, latent: Space, z: Tensor, runs: Runs) -> list[Region]:
     """Where the searches of an arm go on, for runs with latent points z (runs, n, *point)."""
     points = latent.embed(z).cpu() / latent.typical_distance
     return [_region(arm, runs.take([k]), points[k]) for k in range(len(points))]
@@ -143,7 +143,7 @@ def _best(places: Iterable[int], y: list[float]) -> int:
     return min(places, key=y.__getitem__)
 
 
-def local_model(latent: Manifold, z: Tensor, centre: Tensor, runs: Runs, priors: bool) -> tuple[Surrogate, Runs]:
+def local_model(latent: Space, z: Tensor, centre: Tensor, runs: Runs, priors: bool) -> tuple[Surrogate, Runs]:
     """A model of the evaluations z (runs, n, *point) nearest to a centre (runs, *point), and these evaluations."""
     features, each = latent.embed(z), torch.arange(len(z), device=z.device)
     distances = (features - latent.embed(centre).unsqueeze(1)).norm(dim=-1)

@@ -23,7 +23,7 @@ from nestbo.acquisition import OPTIMISERS, constrained
 from nestbo.fronts import non_dominated, ranks
 from nestbo.interrupts import load
 from nestbo.kernels import ManifoldKernel, kernel
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 from nestbo.memory import Memory
 from nestbo.outputs import OUTPUTS
 from nestbo.search import Runs, Section, constraint_models, farthest, rule_fits, rule_name, same, unrepeated
@@ -162,19 +162,19 @@ class Many:
     optimiser: str
     priors: bool
 
-    def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[Memory]]:
+    def propose(self, space: Space, runs: Runs) -> tuple[Tensor, list[Memory]]:
         """One point for each run, with a memory; one run after the other, for each has boxes of its own."""
         found = [self._suggest(space, runs.take([run])) for run in range(len(runs.rngs))]
         return torch.cat([x for x, _ in found]), [memory for _, memories in found for memory in memories]
 
-    def models(self, space: Manifold, runs: Runs) -> dict[str, Surrogate]:
+    def models(self, space: Space, runs: Runs) -> dict[str, Surrogate]:
         """The model of each objective, and those of observed constraints."""
         on = kernel(self.kernel, space)
         found = self._fit(on, runs.take([0]))
         each = {objective_name(k): found.take([k]) for k in range(len(found.fits))}
         return each | {rule_name(k): rule for k, rule in enumerate(constraint_models(on, runs))}
 
-    def promise(self, space: Manifold, runs: Runs, x: Tensor) -> Tensor:
+    def promise(self, space: Space, runs: Runs, x: Tensor) -> Tensor:
         """What is maximised, at points x (n, *point), (n,): the gain, and the chance that observed constraints hold."""
         on = kernel(self.kernel, space)
         model, rules = self._fit(on, runs), constraint_models(on, runs)
@@ -183,7 +183,7 @@ class Many:
             flat = x.flatten(1)[:, None, None]
             return constrained(_gain(model, runs), chance, runs.feasible)(flat).reshape(len(x))
 
-    def _suggest(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[Memory]]:
+    def _suggest(self, space: Space, runs: Runs) -> tuple[Tensor, list[Memory]]:
         """The suggestion of a single run."""
         on = kernel(self.kernel, space)
         model, rules = self._fit(on, runs), constraint_models(on, runs)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nestbo.constraints import Constraints
 from nestbo.history import History
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 from nestbo.memory import Memory
 from nestbo.search.runs import Runs
 from nestbo.strategies.base import Strategy, Suggestion
@@ -29,12 +29,12 @@ class RandomSearch(Strategy):
     def several(self) -> bool:
         return True
 
-    def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[Memory]]:
+    def propose(self, space: Space, runs: Runs) -> tuple[Tensor, list[Memory]]:
         return runs.random(space), [Memory() for _ in runs.rngs]
 
     def suggest(
         self,
-        space: Manifold,
+        space: Space,
         history: History,
         n: int,
         rng: torch.Generator,

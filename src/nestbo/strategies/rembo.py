@@ -10,7 +10,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 from nestbo.manifolds.base import check_size
 from nestbo.manifolds.euclidean import Cuboid
 from nestbo.memory import Memory
@@ -45,7 +45,7 @@ class REMBO(InCoordinates):
     def samples(cls) -> list[Self]:
         return [cls(2, 1), cls(2, 2, coordinates="cholesky")]
 
-    def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[Memory]]:
+    def propose(self, space: Space, runs: Runs) -> tuple[Tensor, list[Memory]]:
         on = vectors(space, self.coordinates)
         seeds = [self._turn(memories, runs.count, rng) for memories, rng in zip(runs.memories, runs.rngs, strict=True)]
         own = [_own(memories, seed) for memories, seed in zip(runs.memories, seeds, strict=True)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, overload
 
@@ -12,9 +13,10 @@ import torch
 from torch import Tensor
 
 from nestbo import calls
-from nestbo.errors import ConstraintError, NestboError
+from nestbo.errors import ArgumentError, ConstraintError, NestboError
 from nestbo.history import History, Told, Trial
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
+from nestbo.manifolds import fixed as part_of
 from nestbo.manifolds.base import check_size
 from nestbo.storage import version
 from nestbo.strategies import Runs, Suggestion
@@ -33,22 +35,26 @@ class Asking(Record):
     """The part of a study that suggests points."""
 
     @overload
-    def ask(self, *, among: Any = None) -> Trial: ...
+    def ask(self, *, among: Any = None, fixed: Mapping[str, Any] | None = None) -> Trial: ...
     @overload
-    def ask(self, n: int, *, among: Any = None) -> list[Trial]: ...
-    def ask(self, n: int | None = None, *, among: Any = None) -> Trial | list[Trial]:
+    def ask(self, n: int, *, among: Any = None, fixed: Mapping[str, Any] | None = None) -> list[Trial]: ...
+    def ask(
+        self, n: int | None = None, *, among: Any = None, fixed: Mapping[str, Any] | None = None
+    ) -> Trial | list[Trial]:
         """A new trial to evaluate, or a list of different ones. Points that were enqueued come first.
 
         Args:
             n: How many trials; without it, one.
             among: Candidates, a tensor (k, *point) or a list of points. The trial is the one of them that promises
                 most by the strategy's acquisition function. No candidate is chosen twice, unless values are noisy.
+            fixed: Parameters that have a value already, by name, such as ``{"tool": "soft"}``: the others are chosen to
+                go with these. Points that were enqueued wait.
 
         Returns:
             One trial, or a list of ``n``.
         """
         count = 1 if n is None else check_size("The number of trials to ask for", n)
-        trials = self._within_a_call(partial(self._asked_by_hand, count, among))
+        trials = self._within_a_call(partial(self._asked_by_hand, count, among, fixed))
         return trials[0] if n is None else trials
 
     def enqueue(self, x: Any, *, note: str | None = None) -> Trial:
@@ -66,11 +72,15 @@ class Asking(Record):
         x, told = self._point("enqueue", x), Told(note=checked_note(note))
         if self.constraints is not None and not self.constraints.allows(x):
             raise ConstraintError("enqueue takes a point that satisfies the constraints. add takes any, with a value.")
-        return Trial(self._store.enqueue(x, told), x, told=told)
+        return Trial(self._store.enqueue(x, told), x, told=told, space=self.space)
 
-    def _asked_by_hand(self, n: int, among: Any, call: str) -> list[Trial]:
+    def _asked_by_hand(self, n: int, among: Any, fixed: Mapping[str, Any] | None, call: str) -> list[Trial]:
         """Points of the queue, then new ones."""
         self._check_open()
+        if fixed is not None and among is not None:
+            raise ArgumentError("ask takes among or fixed, got both. Leave out candidates with other values.")
+        if fixed is not None:
+            return self._ask(n, call, running=False, within=part_of(self.space, fixed))
         if among is not None:
             self._check_known("--constraints")
             return self._ask(n, call, running=False, among=candidates(self.space, among, self.constraints))
@@ -93,7 +103,9 @@ class Asking(Record):
         finally:
             calls.end(call)
 
-    def _ask(self, n: int, call: str, running: bool, among: Tensor | None = None) -> list[Trial]:
+    def _ask(
+        self, n: int, call: str, running: bool, among: Tensor | None = None, within: Space | None = None
+    ) -> list[Trial]:
         """New trials, recorded: from all that is known, and not where another process asked meanwhile."""
         self._check_open()
         self._check_known("--constraints")
@@ -104,15 +116,19 @@ class Asking(Record):
         while seen is not None:
             left -= 1
             history = History(seen.trials, self.noise, self.direction).to_minimise
-            found = self._suggested(history, n, rng, among)
-            trials = [Trial(k, s.x, memory=s.memory) for k, s in zip(indices, found, strict=True)]
+            found = self._suggested(history, n, rng, among, within or self.space)
+            made = zip(indices, found, strict=True)
+            trials = [Trial(k, s.x, memory=s.memory, space=self.space) for k, s in made]
             seen = self._record_asked(trials, seen, call, running=running, insist=left == 0)
         return trials
 
-    def _suggested(self, history: History, n: int, rng: torch.Generator, among: Tensor | None) -> list[Suggestion]:
-        """Points of the space, or of a list."""
+    def _suggested(
+        self, history: History, n: int, rng: torch.Generator, among: Tensor | None, within: Space
+    ) -> list[Suggestion]:
+        """Points of the space, of a part of it, or of a list."""
         if among is None:
-            return self.strategy.suggest(self.space, history, n, rng, constraints=self.constraints)
+            rules = self.constraints and replace(self.constraints, space=within)
+            return self.strategy.suggest(within, history, n, rng, constraints=rules)
         return chosen(self.strategy, self.space, Runs.of(self.space, history, rng, self.constraints), n, among)
 
     def _record_asked(
@@ -142,7 +158,7 @@ class Asking(Record):
             )
 
 
-def too_near(space: Manifold, points: list[Tensor], others: list[Tensor]) -> bool:
+def too_near(space: Space, points: list[Tensor], others: list[Tensor]) -> bool:
     """Whether one of some points is as good as one of others."""
     if not others:
         return False

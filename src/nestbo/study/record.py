@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -18,7 +18,7 @@ from torch import Tensor
 from nestbo.constraints import Constraints
 from nestbo.errors import ArgumentError, ConstraintError, OffManifoldError, StoreError, TrialError, shown
 from nestbo.history import Directions, History, Noise, Trial
-from nestbo.manifolds import Manifold, space
+from nestbo.manifolds import Space, space
 from nestbo.manifolds.base import is_whole
 from nestbo.storage import Store, Times, missing
 from nestbo.strategies import Strategy, default_strategy, strategy
@@ -43,7 +43,7 @@ class Record:
 
     def __init__(
         self,
-        space: Manifold,
+        space: Space,
         strategy: Strategy | None = None,
         *,
         seed: int = 0,
@@ -210,6 +210,7 @@ class Record:
         trials, times, revision = self._store.trials(known.revision)
         if revision > known.revision:
             self._check_points(trials)
+            trials = [replace(trial, space=self.space) for trial in trials]
             self._times.update(times)
             known = self._known = known.with_changes(trials, revision)  # one assignment: threads may read at once
         return known
@@ -259,7 +260,7 @@ class Record:
 
     def _point(self, taker: str, x: Any) -> Tensor:
         """One point of the space, as a user gave it."""
-        found = self.space.check(x).double()
+        found = self.space.point(x) if isinstance(x, Mapping) else self.space.check(x).double()
         if found.shape != self.space.point_shape:
             raise ArgumentError(
                 f"{taker} takes one point, of shape {self.space.point_shape}, got {tuple(found.shape)}."

@@ -11,6 +11,7 @@ from typing import Literal, Self
 from nestbo.errors import ArgumentError, NestboError, TrialError, shown
 from nestbo.evaluation import Evaluation, Outcome
 from nestbo.history import History, Observation, Trial
+from nestbo.keywords import by_name
 from nestbo.parallel import Desk, Driver, Executor, Pool
 from nestbo.progress import Reporter, reporter
 from nestbo.study.asking import Asking
@@ -44,7 +45,8 @@ class Running(Asking, Mending, Judging):
         ended the run is ``stopped``.
 
         Args:
-            f: A function of one point, a tensor. It returns a number or an ``Observation``.
+            f: A function of one point, a tensor, or of keyword arguments with the names of the space. It returns a
+                number or an ``Observation``.
             n: The number of further evaluations. Give ``n`` or ``budget``, not both.
             budget: The number of evaluations of the study in all, those of earlier runs included: a script that is run
                 again goes on to ``budget`` and stops there.
@@ -74,7 +76,7 @@ class Running(Asking, Mending, Judging):
         if on_error not in ("record", "raise"):
             raise ArgumentError(f'on_error is "record" or "raise", got {shown(on_error)}.')
         course = Course(self, Goal(n, budget), stop, callbacks)
-        evaluation, report = Evaluation(f, numpy, timeout), reporter(progress)
+        evaluation, report = Evaluation(by_name(f, self.space), numpy, timeout), reporter(progress)
         best = None if self.several else self.best
 
         def each(done: Trial, outcome: Outcome) -> None:

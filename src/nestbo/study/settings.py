@@ -10,7 +10,7 @@ from typing import Any, cast
 from nestbo.errors import ArgumentError, shown
 from nestbo.evaluation import number
 from nestbo.history import Directions, Noise
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 from nestbo.manifolds.base import is_whole
 from nestbo.storage import Store
 from nestbo.strategies import Strategy, strategy
@@ -67,7 +67,7 @@ def check_several(strategy: Strategy) -> None:
 
 def check_settings(space: Any, strategy: Any, seed: Any) -> None:
     """Refuse settings of another kind than a study takes."""
-    if not isinstance(space, Manifold):
+    if not isinstance(space, Space):
         raise ArgumentError(
             f'A study needs a space such as Sphere(2), got {shown(space)}. nestbo.space("sphere:2") reads a text.'
         )

@@ -10,7 +10,7 @@ from torch import Tensor
 from nestbo.acquisition import constrained, improvement
 from nestbo.constraints import Constraints
 from nestbo.errors import ArgumentError
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 from nestbo.memory import Memory
 from nestbo.search import Runs, rule_name, seen
 from nestbo.search.feasibility import log_probability
@@ -27,7 +27,7 @@ class Modelling(Protocol):
     acquisition: str
 
 
-def candidates(space: Manifold, points: Any, allowed: Constraints | None) -> Tensor:
+def candidates(space: Space, points: Any, allowed: Constraints | None) -> Tensor:
     """A list or tensor of points, (n, *point), those that constraints known in advance allow."""
     found = torch.stack([space.check(x).double() for x in points]) if isinstance(points, list | tuple) else None
     found = space.check(points).double() if found is None else found
@@ -40,7 +40,7 @@ def candidates(space: Manifold, points: Any, allowed: Constraints | None) -> Ten
     return found
 
 
-def chosen(strategy: Strategy, space: Manifold, runs: Runs, n: int, points: Tensor) -> list[Suggestion]:
+def chosen(strategy: Strategy, space: Space, runs: Runs, n: int, points: Tensor) -> list[Suggestion]:
     """The ``n`` candidates that promise most, one after the other, each with the earlier ones pending.
 
     A point that was evaluated or asked for is no candidate unless values are noisy. Before the strategy has a model,
@@ -59,7 +59,7 @@ def chosen(strategy: Strategy, space: Manifold, runs: Runs, n: int, points: Tens
     return found
 
 
-def promise(strategy: Strategy, space: Manifold, runs: Runs, points: Tensor) -> Tensor | None:
+def promise(strategy: Strategy, space: Space, runs: Runs, points: Tensor) -> Tensor | None:
     """The acquisition function of a strategy at points (n, *point), (n,); None if there is none yet."""
     if not isinstance(strategy, Modelling) or not runs.begun(strategy.initial):
         return None
@@ -87,7 +87,7 @@ def rules_of(models: dict[str, Surrogate]) -> list[Surrogate]:
     return [models[name] for name in names if name in models]
 
 
-def _known(space: Manifold, points: Tensor, runs: Runs) -> Tensor:
+def _known(space: Space, points: Tensor, runs: Runs) -> Tensor:
     """Which points (n, *point) were evaluated or asked for, (n,)."""
     known = torch.cat([runs.record.x, runs.pending], 1)
     return coinciding(space, points.unsqueeze(1), known).any(-1)

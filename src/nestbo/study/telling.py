@@ -95,7 +95,7 @@ class Telling(Record):
         if self.constraints is not None and not self.constraints.allows(x):
             facts["violation"] = -min(0.0, self.constraints.slack(x.unsqueeze(0)).item())
         told = Told(values, **facts, note=checked_note(note))
-        return Trial(self._store.add(x, told), x, "told", told)
+        return Trial(self._store.add(x, told), x, "told", told, space=self.space)
 
     def _values(self, value: Any, who: str, otherwise: str) -> tuple[float, ...]:
         """A number for each objective."""

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from nestbo import linalg
-from nestbo.manifolds import SPD, Euclidean, Manifold, Sphere
+from nestbo.manifolds import SPD, Euclidean, Space, Sphere, released
 
 _SQUARINGS = 4  # L = (I + A/16)^16: exp(A) up to terms of A²/32, in matrix products alone, which a GPU replays
 _SAMPLE = 400  # random points that tell the size of coordinates
@@ -26,7 +26,7 @@ _SAMPLE = 400  # random points that tell the size of coordinates
 class Sight:
     """What a kernel sees of the points of a space: coordinates φ, and what becomes of them under a metric."""
 
-    space: Manifold
+    space: Space
 
     @property
     def spherical(self) -> bool:
@@ -34,7 +34,7 @@ class Sight:
         return isinstance(self.space, Sphere)
 
     @property
-    def seen(self) -> Manifold:
+    def seen(self) -> Space:
         """Where the kernel lives."""
         return self.space if self.spherical else Euclidean(self.count)
 
@@ -62,11 +62,11 @@ class Sight:
 
 
 @cache
-def _some(space: Manifold) -> Tensor:
-    return space.random(_SAMPLE, rng=torch.Generator().manual_seed(0))
+def _some(space: Space) -> Tensor:
+    return released(space).random(_SAMPLE, rng=torch.Generator().manual_seed(0))
 
 
-def _raw(space: Manifold, x: Tensor) -> Tensor:
+def _raw(space: Space, x: Tensor) -> Tensor:
     """Independent coordinates in their own units."""
     if not isinstance(space, SPD):
         return space.embed(x)

@@ -8,6 +8,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from nestbo.manifolds import leaf
 from nestbo.memory import Fit
 from nestbo.nested import NestedMapping
 from nestbo.outputs import Outputs
@@ -56,10 +57,10 @@ class Surrogate:
     def gradients(self, x: Tensor) -> Tensor:
         """Tangent gradients of the mean, in the model's units, at points x (*runs, n, *point) of the ambient space."""
         with torch.enable_grad():
-            leaf = x.detach().requires_grad_()
-            mean, _ = self.gp.moments(self.see(self.mapping.project(leaf)))
-            (gradient,) = torch.autograd.grad(mean.sum(), leaf)
-        return self.mapping.ambient.to_tangent(x, gradient)
+            free = x.detach().requires_grad_()
+            mean, _ = self.gp.moments(self.see(self.mapping.project(free)))
+            (gradient,) = torch.autograd.grad(mean.sum(), free)
+        return leaf(self.mapping.ambient).to_tangent(x, gradient)
 
     def seen(self, x: Tensor) -> Tensor | None:
         """Points (*runs, m, *point) of the ambient space, flat, as the model sees them; None if there are none."""
@@ -110,10 +111,10 @@ class Model:
         """Tangent gradients of the mean, in the model's units, at points x (…, *point) of the ambient space."""
         x = self.mapping.ambient.check(x).double()
         with torch.enable_grad():
-            leaf = x.detach().requires_grad_()
-            mean, _ = self.gp.moments(self._seen(self._row(leaf)))
-            (gradient,) = torch.autograd.grad(mean.sum(), leaf)
-        return self.mapping.ambient.to_tangent(x, gradient)
+            free = x.detach().requires_grad_()
+            mean, _ = self.gp.moments(self._seen(self._row(free)))
+            (gradient,) = torch.autograd.grad(mean.sum(), free)
+        return leaf(self.mapping.ambient).to_tangent(x, gradient)
 
     @property
     def latent_points(self) -> Tensor:

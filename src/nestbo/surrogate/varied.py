@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nestbo.kernels import ManifoldKernel
-from nestbo.manifolds import Euclidean, Manifold, Product
+from nestbo.manifolds import Euclidean, Manifold, ManifoldProduct
 from nestbo.manifolds.euclidean import Cuboid
 from nestbo.memory import Fit
 from nestbo.nested import Identity, NestedMapping, Nesting
@@ -103,8 +103,8 @@ class Nested:
         return parameter_box(self.model.kernel, self.known_noise)
 
     @cached_property
-    def manifold(self) -> Product:
-        return Product(self.nesting.bases, Euclidean(self.box.dim))
+    def manifold(self) -> ManifoldProduct:
+        return ManifoldProduct(self.nesting.bases, Euclidean(self.box.dim))
 
     def starts(self, rngs: list[torch.Generator], previous: Sequence[Fit] | None, warm: bool) -> Tensor:
         """(runs, starts, size): of a warm fit the previous one; of others it, a perturbation of it, and new ones.
@@ -177,7 +177,7 @@ class Warped:
     @cached_property
     def manifold(self) -> Manifold:
         flat = Euclidean(self.metric.size + self.box.dim)
-        return flat if self.model.nesting is None else Product(self.model.nesting.bases, flat)
+        return flat if self.model.nesting is None else ManifoldProduct(self.model.nesting.bases, flat)
 
     def starts(self, rngs: list[torch.Generator], previous: Sequence[Fit] | None, warm: bool) -> Tensor:
         """(runs, starts, size): the previous fit; of a fit that starts anew also the isotropic kernel, and nearby."""

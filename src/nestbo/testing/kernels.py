@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from nestbo.kernels import ManifoldKernel
+from nestbo.manifolds import leaf
 from nestbo.testing.assertions import close, require
 
 
@@ -20,7 +21,7 @@ def lengthscales(kernel: ManifoldKernel, count: int = 5) -> Tensor:
 
 def crowded(kernel: ManifoldKernel, rng: torch.Generator) -> Tensor:
     """Random points, some of them twice, and a tight cluster around the first."""
-    space = kernel.space
+    space = leaf(kernel.space)
     x = space.random(12, rng=rng)
     centre = x[:1].expand(12, *space.point_shape)
     return torch.cat([x, x[:4], space.retract(centre, 1e-6 * space.random_tangent(centre, rng))])
@@ -59,7 +60,7 @@ def batches_agree_with_single_sets(kernel: ManifoldKernel, rng: torch.Generator)
 def derivatives_are_finite_at_coincident_points(kernel: ManifoldKernel, rng: torch.Generator) -> None:
     """Gradients of order one and two in a point that coincides with an observed one, and in the length scale."""
     y = kernel.space.random(3, rng=rng)
-    v = kernel.space.random_tangent(y, rng)
+    v = leaf(kernel.space).random_tangent(y, rng)
     x = y.clone().requires_grad_()
     scale = kernel.median_lengthscale.clone().requires_grad_()
     k = kernel.correlation(x, y, scale)
@@ -67,7 +68,11 @@ def derivatives_are_finite_at_coincident_points(kernel: ManifoldKernel, rng: tor
     (curvature,) = torch.autograd.grad((slope * v).sum(), x)
     for name, value in {"gradient": slope, "Hessian": curvature, "derivative in the length scale": by_scale}.items():
         require(value.isfinite(), f"{kernel}: the {name} at coincident points is not finite")
-    close(kernel.space.to_tangent(y, _own(kernel, y)), torch.zeros_like(y), f"{kernel}: k(x, y) has a slope at x = y")
+    close(
+        leaf(kernel.space).to_tangent(y, _own(kernel, y)),
+        torch.zeros_like(y),
+        f"{kernel}: k(x, y) has a slope at x = y",
+    )
 
 
 def _own(kernel: ManifoldKernel, y: Tensor) -> Tensor:

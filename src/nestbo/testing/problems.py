@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from nestbo.manifolds import Sphere
+from nestbo.manifolds import Sphere, leaf
 from nestbo.problems import Problem
 from nestbo.problems.coordinates import coordinates, from_coordinates
 from nestbo.testing.assertions import close, require
@@ -40,7 +40,7 @@ def _near_optimum(problem: Problem) -> Tensor:
 
 def nothing_beats_the_optimum(problem: Problem, rng: torch.Generator) -> None:
     """Not random points of the latent and the ambient space, nor steps of all sizes from near the optimum."""
-    latent = problem.mapping.latent
+    latent = leaf(problem.mapping.latent)
     drawn = [problem.space.random(_POINTS, rng=rng), problem.mapping.lift(latent.random(_POINTS, rng=rng))]
     centre = _near_optimum(problem).expand(_POINTS // len(_SCALES), *latent.point_shape)
     for scale in _SCALES:
@@ -60,7 +60,7 @@ def batches_agree_with_single_points(problem: Problem, rng: torch.Generator) -> 
 
 def values_are_finite_everywhere(problem: Problem, rng: torch.Generator) -> None:
     """Also with their gradients, and at the base point and its antipode."""
-    latent = problem.mapping.latent
+    latent = leaf(problem.mapping.latent)
     special = [from_coordinates(latent, torch.zeros(1, latent.dim, dtype=torch.float64))]
     if isinstance(latent, Sphere):
         special.append(-special[0])

@@ -11,7 +11,7 @@ from torch import Tensor
 from nestbo.constraints import Constraints
 from nestbo.history import History, Trial
 from nestbo.linalg import norm
-from nestbo.manifolds import Box, Manifold, Product
+from nestbo.manifolds import Box, Product, Space
 from nestbo.memory import Memory
 from nestbo.strategies import Runs, Strategy, Suggestion, strategy
 from nestbo.testing.assertions import close, require
@@ -29,18 +29,18 @@ def _seeded(trial: int) -> torch.Generator:
     return torch.Generator().manual_seed(1000 + trial)
 
 
-def _objective(space: Manifold, x: Tensor) -> Tensor:
+def _objective(space: Space, x: Tensor) -> Tensor:
     """A smooth function of points: the squared distance, as kernels see it, to the vector of ones, bent a little."""
     e = space.embed(x)
     return (e - 1).square().sum(-1) + e.sum(-1).sin()
 
 
-def _evaluated(space: Manifold, rng: torch.Generator, count: int = 7) -> History:
+def _evaluated(space: Space, rng: torch.Generator, count: int = 7) -> History:
     x = space.random(count, rng=rng)
     return told(x, _objective(space, x))
 
 
-def _check(method: Strategy, space: Manifold, suggestions: list[Suggestion], count: int, case: str) -> None:
+def _check(method: Strategy, space: Space, suggestions: list[Suggestion], count: int, case: str) -> None:
     """The right number of different points of the space."""
     require(len(suggestions) == count, f"{method}, {case}: wanted {count} suggestions, got {len(suggestions)}")
     points = torch.stack([suggestion.x for suggestion in suggestions])
@@ -49,7 +49,7 @@ def _check(method: Strategy, space: Manifold, suggestions: list[Suggestion], cou
     require(apart > 1e-9, f"{method}, {case}: two suggestions coincide")
 
 
-def suggestions_are_distinct_points_of_the_space(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
+def suggestions_are_distinct_points_of_the_space(method: Strategy, space: Space, rng: torch.Generator) -> None:
     """From nothing, from a few evaluations, and while others are pending; pending points are not asked again."""
     _check(method, space, method.suggest(space, History(), 3, rng), 3, "an empty history")
     history = _evaluated(space, rng)
@@ -60,7 +60,7 @@ def suggestions_are_distinct_points_of_the_space(method: Strategy, space: Manifo
     _check(method, space, [*pending, *method.suggest(space, asked, 1, rng)], 4, "pending points")
 
 
-def suggestions_are_reproduced_by_their_seed(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
+def suggestions_are_reproduced_by_their_seed(method: Strategy, space: Space, rng: torch.Generator) -> None:
     """Equal generators give equal suggestions to the last bit, and torch's own random state is left alone."""
     history = _evaluated(space, rng)
     before = torch.get_rng_state()
@@ -71,7 +71,7 @@ def suggestions_are_reproduced_by_their_seed(method: Strategy, space: Manifold, 
         require(a.memory == b.memory, f"{method}: the same seed gave two different memories")
 
 
-def odd_data_are_survived(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
+def odd_data_are_survived(method: Strategy, space: Space, rng: torch.Generator) -> None:
     """Constant, repeated, failed, huge and tiny values all lead to a suggestion."""
     history = _evaluated(space, rng)
     x, y = history.points, history.values
@@ -90,7 +90,7 @@ def odd_data_are_survived(method: Strategy, space: Manifold, rng: torch.Generato
         _check(method, space, method.suggest(space, data, 1, _seeded(7)), 1, case)
 
 
-def a_resumed_run_is_the_straight_run(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
+def a_resumed_run_is_the_straight_run(method: Strategy, space: Space, rng: torch.Generator) -> None:
     """Trial k depends on the history before it and on its own seed alone, wherever the run was interrupted."""
     straight = _continued(method, space, History(), 8)
     for cut in (1, 5, 6, 7):
@@ -98,7 +98,7 @@ def a_resumed_run_is_the_straight_run(method: Strategy, space: Manifold, rng: to
         require(torch.equal(resumed.points, straight.points), f"{method}: resuming after {cut} trials changes the run")
 
 
-def _continued(method: Strategy, space: Manifold, history: History, length: int) -> History:
+def _continued(method: Strategy, space: Space, history: History, length: int) -> History:
     while len(history) < length:
         (suggestion,) = method.suggest(space, history, 1, _seeded(len(history)))
         value = _objective(space, suggestion.x).item()
@@ -106,7 +106,7 @@ def _continued(method: Strategy, space: Manifold, history: History, length: int)
     return history
 
 
-def a_batch_of_runs_is_its_single_runs(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
+def a_batch_of_runs_is_its_single_runs(method: Strategy, space: Space, rng: torch.Generator) -> None:
     """Propose for three runs at once what it proposes for each alone, up to rounding, with points pending or none."""
     x = space.random(3, 7, rng=rng)
     y = _objective(space, x)
@@ -123,7 +123,7 @@ def _runs(x: Tensor, y: Tensor, pending: Tensor, which: range | list[int]) -> Ru
     return Runs(x[keep], y[keep], pending[keep], [_seeded(k) for k in keep], [[Memory()] * x.shape[1] for _ in keep])
 
 
-def known_constraints_are_respected(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
+def known_constraints_are_respected(method: Strategy, space: Space, rng: torch.Generator) -> None:
     """Every suggestion is allowed, first ones and later ones, whether torch differentiates the constraint or not."""
     least = space.embed(space.random(200, rng=rng))[:, 0].quantile(0.7).item()
     smooth = Constraints.of(lambda x: space.embed(x)[0] - least, space)
@@ -136,7 +136,7 @@ def known_constraints_are_respected(method: Strategy, space: Manifold, rng: torc
             require(constraints.allows(suggestion.x), f"{method}, from {case}: a suggestion violates the constraint")
 
 
-def observed_constraints_and_noise_are_survived(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
+def observed_constraints_and_noise_are_survived(method: Strategy, space: Space, rng: torch.Generator) -> None:
     """Evaluations that were told with two constraints and the variance of their noise lead to a suggestion."""
     trials = [
         replace(trial, told=replace(trial.told, constraints=(trial.index - 3.0, 1.0), noise=0.1 + trial.index))
@@ -145,7 +145,7 @@ def observed_constraints_and_noise_are_survived(method: Strategy, space: Manifol
     _check(method, space, method.suggest(space, History(tuple(trials)), 1, rng), 1, "constraints and noise")
 
 
-def known_points_are_not_suggested_again(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
+def known_points_are_not_suggested_again(method: Strategy, space: Space, rng: torch.Generator) -> None:
     """Exact values say all about a point: no suggestion is one that was evaluated or asked for, not even in a corner.
 
     Published methods may suggest a point again (``repeats``).
@@ -162,7 +162,7 @@ def known_points_are_not_suggested_again(method: Strategy, space: Manifold, rng:
     require(~again, f"{method}: a point was suggested twice")
 
 
-def units_of_boxes_change_nothing(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
+def units_of_boxes_change_nothing(method: Strategy, space: Space, rng: torch.Generator) -> None:
     """A box in another unit, a millionth or a million times as wide, leads to the same suggestion, up to rounding."""
     x = space.random(7, rng=rng)
     values = _objective(space, x)
@@ -174,7 +174,7 @@ def units_of_boxes_change_nothing(method: Strategy, space: Manifold, rng: torch.
         require(apart < ROUNDING, f"{method}: a box measured in units of {unit:g} moves a suggestion by {apart:.1e}")
 
 
-def _measured(space: Manifold, unit: float) -> Manifold:
+def _measured(space: Space, unit: float) -> Space:
     """The space with its boxes measured in another unit."""
     if isinstance(space, Product):
         return Product(*(_measured(factor, unit) for factor in space.factors))
@@ -183,20 +183,20 @@ def _measured(space: Manifold, unit: float) -> Manifold:
     return space
 
 
-def _converted(space: Manifold, x: Tensor, unit: float) -> Tensor:
+def _converted(space: Space, x: Tensor, unit: float) -> Tensor:
     """Points measured in another unit."""
     if isinstance(space, Product):
         return space.join(_converted(f, part, unit) for f, part in zip(space.factors, space.split(x), strict=True))
     return unit * x if isinstance(space, Box) else x
 
 
-def specification_round_trips(method: Strategy, space: Manifold, rng: torch.Generator) -> None:
+def specification_round_trips(method: Strategy, space: Space, rng: torch.Generator) -> None:
     """The text form of a registered strategy gives the same strategy back."""
     text = method.specification
     require(strategy(text) == method, f"{method}: {text!r} reads back otherwise")
 
 
-STRATEGY_LAWS: tuple[Callable[[Strategy, Manifold, torch.Generator], None], ...] = (
+STRATEGY_LAWS: tuple[Callable[[Strategy, Space, torch.Generator], None], ...] = (
     suggestions_are_distinct_points_of_the_space,
     suggestions_are_reproduced_by_their_seed,
     odd_data_are_survived,

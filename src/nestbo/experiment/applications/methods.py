@@ -15,7 +15,7 @@ from nestbo.experiment.applications.evaluations import Evaluations, SpentError
 from nestbo.experiment.rivals import BoTorch, Rival, Turbo
 from nestbo.experiment.rivals.base import INITIAL
 from nestbo.gallery import Coordinates
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 from nestbo.strategies import GaBO, RandomSearch, Strategy, default_strategy
 from nestbo.study import Study
 
@@ -29,7 +29,7 @@ class OnSpace:
     """A strategy of nestbo, which works on the space itself."""
 
     about: str
-    strategy: Callable[[Manifold], Strategy | None]
+    strategy: Callable[[Space], Strategy | None]
 
     def run(self, made: Evaluations, seed: int) -> int | None:
         """Minimise; the index of the recommended trial."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nestbo.experiment.rivals.charts import Cube, natural, tangent
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 from nestbo.memory import Memory
 from nestbo.search.runs import Runs
 from nestbo.strategies.base import Strategy, check_choice
@@ -43,20 +43,20 @@ class Rival(Strategy):
     def repeats(self) -> bool:
         return True
 
-    def check(self, space: Manifold) -> None:
+    def check(self, space: Space) -> None:
         self._cube(space, space.random(1, rng=torch.Generator().manual_seed(0)), torch.zeros(1))
 
-    def propose(self, space: Manifold, runs: Runs) -> tuple[Tensor, list[Memory]]:
+    def propose(self, space: Space, runs: Runs) -> tuple[Tensor, list[Memory]]:
         if not runs.begun(INITIAL):
             return runs.random(space), [Memory() for _ in runs.rngs]
         each = zip(runs.x.cpu(), runs.y.cpu(), runs.rngs, strict=True)
         x = torch.stack([self._one(space, x, y, rng) for x, y, rng in each]).to(runs.x.device)
         return x, [Memory() for _ in runs.rngs]
 
-    def _one(self, space: Manifold, x: Tensor, y: Tensor, rng: torch.Generator) -> Tensor:
+    def _one(self, space: Space, x: Tensor, y: Tensor, rng: torch.Generator) -> Tensor:
         cube = self._cube(space, x[:INITIAL], y[:INITIAL])
         found = self.next(cube.coordinates(x), y, rng.initial_seed() % 2**32)
         return space.project(cube.point(found.clamp(0, 1)))
 
-    def _cube(self, space: Manifold, x: Tensor, y: Tensor) -> Cube:
+    def _cube(self, space: Space, x: Tensor, y: Tensor) -> Cube:
         return natural(space) if self.chart == "natural" else tangent(space, x[y.argmin()])

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from nestbo import linalg
 from nestbo.errors import ArgumentError
-from nestbo.manifolds import SPD, Box, Manifold, Product, Simplex, Sphere, Torus
+from nestbo.manifolds import SPD, Box, Product, Simplex, Space, Sphere, Torus
 from nestbo.strategies.coordinates import vectors
 
 _LEAST = 1e-9  # proportion that a cube's corner stands for
@@ -32,7 +32,7 @@ class Cube:
     coordinates: Callable[[Tensor], Tensor]
 
 
-def natural(space: Manifold) -> Cube:
+def natural(space: Space) -> Cube:
     """The chart that people write down first."""
     if isinstance(space, Product):
         return _joined(space, [natural(factor) for factor in space.factors])
@@ -66,7 +66,7 @@ def _proportions(space: Simplex) -> Cube:
     return Cube(space.n + 1, point, lambda x: torch.exp(-x * (space.n + 1)))
 
 
-def _entries(space: Manifold) -> Cube:
+def _entries(space: Space) -> Cube:
     """The entries of a point, each within ±1, and back by projection: quaternions, rotations, frames."""
     size = math.prod(space.point_shape)
     back = lambda v: space.project(v.unflatten(-1, space.point_shape))
@@ -85,7 +85,7 @@ def _joined(space: Product, parts: list[Cube]) -> Cube:
     return Cube(sum(sizes), point, coordinates)
 
 
-def tangent(space: Manifold, base: Tensor) -> Cube:
+def tangent(space: Space, base: Tensor) -> Cube:
     """The tangent space at a point, by the exponential map: a box so wide that its corners leave nothing out."""
     if isinstance(space, Sphere):
         return _tangent_sphere(space, base)

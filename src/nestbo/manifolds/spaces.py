@@ -1,0 +1,228 @@
+"""What a study needs of any space: that of a manifold, of whole numbers, of choices."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any, Self, TypeGuard
+
+import torch
+from torch import Tensor
+
+from nestbo.errors import ArgumentError, OffManifoldError, ShapeError, shown
+from nestbo.linalg import safe_sqrt
+from nestbo.manifolds.names import entry_labels
+from nestbo.specification import Specified
+from nestbo.text import in_notebook
+
+_LARGEST = 2**31 - 1  # a size or a count: no computer holds, or does, more
+_READ = 1e-6  # how far off the space a value that a person writes may be: it has few digits
+_PRECISIONS = (torch.float32, torch.float64)  # in which all operations exist
+
+
+class Space(Specified, ABC):
+    """A set of points, tensors of trailing shape ``point_shape``, with a distance and an embedding for kernels.
+
+    Every operation broadcasts over the axes in front and keeps dtype and device. A ``Manifold`` has tangent vectors and
+    geodesics besides; whole numbers and choices have none.
+    """
+
+    def _repr_html_(self) -> str:
+        return in_notebook("space_html", self)
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """Dimension of a manifold; of another space, how many numbers say where a point is."""
+
+    @property
+    @abstractmethod
+    def point_shape(self) -> tuple[int, ...]:
+        """Trailing shape of a point."""
+
+    @property
+    @abstractmethod
+    def typical_distance(self) -> float:
+        """The scale of the space: how far apart two points usually are."""
+
+    @classmethod
+    @abstractmethod
+    def samples(cls) -> list[Self]:
+        """A few members of the family, small ones included, on which the laws are tested."""
+
+    @abstractmethod
+    def random(self, *batch: int, rng: torch.Generator) -> Tensor:
+        """Random points, (*batch, *point_shape), in float64: uniform where the manifold is compact."""
+
+    def random_each(self, count: int, rngs: list[torch.Generator]) -> Tensor:
+        """Random points (count, runs, *point) of several runs, those of each from a generator of its own."""
+        return torch.stack([self.random(count, rng=rng) for rng in rngs], 1)
+
+    @abstractmethod
+    def project(self, x: Tensor) -> Tensor:
+        """A nearest point of the manifold to any tensor of the right shape."""
+
+    @abstractmethod
+    def sq_dist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Squared geodesic distance, smooth where x = y."""
+
+    @abstractmethod
+    def embed(self, x: Tensor) -> Tensor:
+        """Points as vectors (…, k) whose straight distance stands in for the geodesic one in kernels."""
+
+    @abstractmethod
+    def violation(self, x: Tensor) -> Tensor:
+        """How far x is from the manifold: 0 on it, up to rounding."""
+
+    def dist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Geodesic distance; its derivative is 0 where x = y."""
+        return safe_sqrt(self.sq_dist(x, y))
+
+    def pairwise_dist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Distances between all of x (…, n, *point) and all of y (…, m, *point): (…, n, m)."""
+        return safe_sqrt(self.pairwise_sq_dist(x, y))
+
+    def pairwise_sq_dist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Squared distances between all of x (…, n, *point) and all of y (…, m, *point): (…, n, m)."""
+        axes = len(self.point_shape)
+        return self.sq_dist(x.unsqueeze(-axes - 1), y.unsqueeze(-axes - 2))
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the parameters that a point is made of; None where they have none."""
+        return None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """One for each entry of a point, for the columns of tables."""
+        return entry_labels(self.point_shape)
+
+    def cells(self, x: Tensor) -> list[Any]:
+        """The entries of one point as a table shows them, in the order of ``labels``."""
+        return list(x.flatten().tolist())
+
+    def value(self, x: Tensor) -> Any:
+        """One point as a person would write it: a number where one will do, an array, a dict where there are names."""
+        return x.item() if self.point_shape == (1,) else x.detach().cpu().numpy().copy()
+
+    def read(self, value: Any) -> Tensor:
+        """The point that a person has written: the inverse of ``value``, or a sentence that says what is wrong."""
+        x = as_tensor(value).double()
+        x = x.reshape(1) if self.point_shape == (1,) and x.ndim == 0 else x
+        self._check_one(x)
+        if not x.isfinite().all() or self.violation(x) > _READ:
+            raise OffManifoldError(self.complaint(x))
+        return x
+
+    def parameters(self, x: Tensor) -> dict[str, Any]:
+        """The parameters of one point by name; without names, the point is called x."""
+        value = self.value(x)
+        return value if self.names is not None else {"x": value}
+
+    def point(self, x: Any) -> Tensor:
+        """One packed point in double precision, from parameters by name or from a packed point."""
+        if isinstance(x, Mapping):
+            return self._named(x)
+        x = self.check(x).double()
+        self._check_one(x)
+        return x
+
+    def _named(self, parameters: Mapping[str, Any]) -> Tensor:
+        if self.names is not None:
+            return self.read(parameters)
+        if set(parameters) != {"x"}:
+            raise ArgumentError(
+                f"{self} has no names for its parameters, got {', '.join(map(str, parameters))}. Give the point itself."
+            )
+        return self.read(parameters["x"])
+
+    def _check_one(self, x: Tensor) -> None:
+        if tuple(x.shape) != self.point_shape:
+            raise ShapeError(f"Wanted one point of {self}, of shape {self.point_shape}, got {tuple(x.shape)}.")
+
+    def complaint(self, x: Tensor) -> str:
+        """What is wrong with one value of a parameter, after its name."""
+        return "wanted finite numbers, got NaN or infinity" if not x.isfinite().all() else self.fault(x)
+
+    def check(self, x: Any, tolerance: float = 1e-6) -> Tensor:
+        """Return x (a tensor, array or nested list) as a tensor of points, or say why it is not one.
+
+        Studies work in double precision, and so does this: what is a point here, is one everywhere.
+        """
+        x = as_tensor(x)
+        self._check_shape(x)
+        finite = x.isfinite().flatten(x.ndim - len(self.point_shape)).all(-1)
+        if not finite.all():
+            count, total = int((~finite).sum()), finite.numel()
+            raise OffManifoldError(
+                f"{self} points are finite, got NaN or infinity in {count} of {total}. Drop or repair these."
+            )
+        violation = self.violation(x.double())
+        off = int((violation > tolerance).sum())
+        if off:
+            worst = x.reshape(-1, *self.point_shape)[int(violation.argmax())]
+            which = "" if violation.ndim == 0 else f", but {off} of {violation.numel()} are none. The worst"
+            raise OffManifoldError(
+                f"Wanted points of {self} to within {tolerance:g}{which}: {self.fault(worst.double().cpu())}. "
+                "Use .project(x), in double precision, for a nearest point."
+            )
+        return x
+
+    def fault(self, x: Tensor) -> str:
+        """What is wrong with one tensor that is no point of this manifold: the number found, and the one wanted."""
+        return f"its violation is {self.violation(x):.4g}, it must be 0"
+
+    def _check_shape(self, x: Tensor) -> None:
+        axes = len(self.point_shape)
+        if x.ndim < axes or tuple(x.shape[x.ndim - axes :]) != self.point_shape:
+            hint = self._shape_hint(tuple(x.shape))
+            raise ShapeError(f"{self} points end in shape {self.point_shape}, got {tuple(x.shape)}.{hint}")
+
+    def _shape_hint(self, shape: tuple[int, ...]) -> str:
+        return ""
+
+
+def read_part(name: str, space: Space, value: Any) -> Tensor:
+    """The value of a parameter; what is wrong with it is said with its name."""
+    if value is None:
+        raise ArgumentError(
+            f"{name}: every parameter has a value in every trial, got None. A parameter that exists for one choice "
+            "only is not supported: let the objective ignore it for the others, and give any value there."
+        )
+    try:
+        return space.read(value)
+    except ArgumentError as error:
+        sentence = str(error) if str(error).endswith((".", "?")) else f"{error}."
+        raise type(error)(f"{name}: {sentence}") from error
+
+
+def told_apart(found: Tensor, wanted: float) -> str:
+    """A number that was found, with four digits, or as many as tell it from the one that was wanted."""
+    texts = [(f"{found.item():.{digits}g}", f"{wanted:.{digits}g}") for digits in (4, 8, 12, 17)]
+    return next((text for text, other in texts if text != other), f"{wanted:.4g}")
+
+
+def as_tensor(x: Any) -> Tensor:
+    """A tensor from a tensor, array, number or nested list: in float32 if it has this precision, else in float64."""
+    try:
+        x = torch.as_tensor(x, dtype=None if hasattr(x, "dtype") else torch.float64)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise ArgumentError(f"Wanted a tensor, array or list of numbers, got {type(x).__name__}: {error}.") from error
+    if x.is_complex():
+        raise ArgumentError("Wanted real numbers, got complex ones. Pass the real part.")
+    return x if x.dtype in _PRECISIONS else x.double()
+
+
+def is_whole(value: Any) -> TypeGuard[int]:
+    """Whether a value is a whole number, Python's or NumPy's; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def check_size(name: str, value: Any, least: int = 1) -> int:
+    """``value`` as Python's int, if it is a whole number of at least ``least``."""
+    if not is_whole(value) or value < least:
+        raise ArgumentError(f"{name} is a whole number of at least {least}, got {shown(value)}.")
+    if value > _LARGEST:
+        raise ArgumentError(f"{name} is at most {_LARGEST}, got {shown(value)}.")
+    return int(value)
