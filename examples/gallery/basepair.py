@@ -72,7 +72,7 @@ APPLICATION = Application(
 )
 
 if __name__ == "__main__":
-    study = nb.Study(SPACE, seed=0)
-    study.run(energy, APPLICATION.budget, numpy=True)
+    study = nb.Study(SPACE, seed=0, store="basepair.db")
+    study.run(energy, budget=APPLICATION.budget, numpy=True)
     print(f"{study.best.value:.2f} kcal/mol")
     draw(APPLICATION, study).savefig("basepair.png")

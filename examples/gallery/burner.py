@@ -101,7 +101,7 @@ APPLICATION = Application(
 )
 
 if __name__ == "__main__":
-    study = nb.Study(SPACE, seed=0)
-    study.run(cost, APPLICATION.budget, numpy=True)
+    study = nb.Study(SPACE, seed=0, store="burner.db")
+    study.run(cost, budget=APPLICATION.budget, numpy=True)
     print(f"{study.best.value:.2f} €/MWh at {study.best.x.numpy().round(3)}")
     draw(APPLICATION, study).savefig("burner.png")

@@ -78,7 +78,7 @@ APPLICATION = Application(
 )
 
 if __name__ == "__main__":
-    study = nb.Study(SPACE, seed=0)
-    study.run(cost, APPLICATION.budget, numpy=True)
+    study = nb.Study(SPACE, seed=0, store="gust.db")
+    study.run(cost, budget=APPLICATION.budget, numpy=True)
     print(f"thrown off by {-study.best.value:.3f} m")
     draw(APPLICATION, study).savefig("gust.png")

@@ -76,7 +76,7 @@ APPLICATION = Application(
 )
 
 if __name__ == "__main__":
-    study = nb.Study(nb.Torus(5), seed=0)
-    study.run(energy, APPLICATION.budget, numpy=True)
+    study = nb.Study(nb.Torus(5), seed=0, store="molecule.db")
+    study.run(energy, budget=APPLICATION.budget, numpy=True)
     print(f"{study.best.value:.2f} kcal/mol at {np.degrees(study.best.x.numpy()).round()}°")
     draw(APPLICATION, study).savefig("molecule.png")

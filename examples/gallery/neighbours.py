@@ -95,8 +95,8 @@ APPLICATION = Application(
 )
 
 if __name__ == "__main__":
-    study = nb.Study(SPACE, seed=0, noise="infer")
-    study.run(loss, APPLICATION.budget, numpy=True)
+    study = nb.Study(SPACE, seed=0, noise="infer", store="neighbours.db")
+    study.run(loss, budget=APPLICATION.budget, numpy=True)
     best = study.recommend()
     print(f"log loss {truth(best.x.numpy()):.3f}; all measurements alike: {truth(np.eye(N)):.3f}")
     draw(APPLICATION, study).savefig("neighbours.png")

@@ -144,7 +144,7 @@ APPLICATION = Application(
 )
 
 if __name__ == "__main__":
-    study = nb.Study(SPACE, seed=0)
-    study.run(cost, APPLICATION.budget, numpy=True)
+    study = nb.Study(SPACE, seed=0, store="peg.db")
+    study.run(cost, budget=APPLICATION.budget, numpy=True)
     print(f"{study.best.value:.3f}")
     draw(APPLICATION, study).savefig("peg.png")

@@ -110,7 +110,7 @@ APPLICATION = Application(
 )
 
 if __name__ == "__main__":
-    study = nb.Study(nb.Sphere(2), seed=0)
-    study.run(cost, APPLICATION.budget, numpy=True)
+    study = nb.Study(nb.Sphere(2), seed=0, store="printing.db")
+    study.run(cost, budget=APPLICATION.budget, numpy=True)
     print(f"{study.best.value:.2f} cm³ with {study.best.x.numpy().round(3)} up")
     draw(APPLICATION, study).savefig("printing.png")

@@ -46,17 +46,17 @@ def _apart(name: str, given: argparse.Namespace) -> bool:
 
 def run(name: str, budget: int, seed: int, out: Path) -> None:
     """Run one example, or go on with it; write its study, its picture and its thumbnail."""
-    from nestbo.gallery.pictures import draw, thumbnail
+    from nestbo.gallery.pictures import chosen, draw, thumbnail
 
     began, application = time.perf_counter(), load(name)
     out.mkdir(parents=True, exist_ok=True)
     with Study(application.space, seed=seed, store=out / f"{name}.db", **application.settings()) as study:
-        left = max(0, (budget or application.budget) - len(study.history.finished))
-        study.run(application.objective, left, progress=False, numpy=True)
+        study.run(application.objective, budget=budget or application.budget, progress=False, numpy=True)
         draw(application, study).savefig(out / f"{name}.png", dpi=80)
-        if study.best is not None:
+        shown = chosen(study)
+        if shown is not None:
             thumbnail(application, study).savefig(out / f"{name}-small.png", dpi=50)
-        best = "nothing allowed was found" if study.best is None else f"{application.value} {study.best.value:.5g}"
+        best = "nothing allowed was found" if shown is None else f"{application.value} {shown.values[0]:.5g}"
         seconds = time.perf_counter() - began
         _say(f"{name}: {best} after {len(study.history)} evaluations, {seconds:.0f} s, {out / name}.png")
 

@@ -46,8 +46,8 @@ class Application:
     ``objective`` takes a point as an array and returns a number or an ``Observation``. ``picture`` draws a point into
     axes of matplotlib, flat ones or, with ``solid``, those of three dimensions. ``coordinates`` are parametrisations of
     the field; the first one is the most usual. ``value`` names what is minimised, with its unit. ``worst`` is what a
-    method hears that cannot be told of a failure or of a violated constraint. ``noise`` is as in ``Study``, and
-    ``truth`` then gives the value without noise.
+    method hears that cannot be told of a failure or of a violated constraint. ``noise`` and ``objectives`` are as in
+    ``Study``; ``truth`` gives the value without noise.
     """
 
     name: str
@@ -61,10 +61,11 @@ class Application:
     solid: bool = False
     noise: float | str | None = None
     truth: Callable[[Array], float] | None = None
+    objectives: tuple[str, ...] | None = None
 
     def settings(self) -> dict[str, Any]:
         """What a study of this application is made with."""
-        return {} if self.noise is None else {"noise": self.noise}
+        return {"noise": self.noise, "objectives": self.objectives}
 
 
 @contextlib.contextmanager

@@ -24,6 +24,7 @@ class Entry:
     space: str
     packages: tuple[str, ...]
     helpers: tuple[str, ...] = ()
+    objectives: int = 1
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -50,6 +51,7 @@ _ENTRIES = (
     Entry("molecule", "the lowest conformer of cysteine", "Torus(5)", ("rdkit", "tblite"), ("chemistry",)),
     Entry("burner", "a fuel blend for a gas turbine", "Simplex(5) × Box(2)", ("cantera",)),
     Entry("printing", "how a part lies on the bed of a 3-D printer", "S²", ("trimesh", "manifold3d", "rtree")),
+    Entry("emissions", "cheap or clean, the burner again", "Simplex(5) × Box(2)", ("cantera",), ("burner",), 2),
     Entry("peg", "the stiffness of a wrist that inserts a peg", "SPD(6)", ("mujoco",)),
     Entry("water", "where a water molecule binds", "S² × Box × SO(3)", ("rdkit", "tblite"), ("chemistry",)),
     Entry("basepair", "how two bases of DNA pair", "S² × Box × SO(3)", ("rdkit", "tblite"), ("chemistry",)),

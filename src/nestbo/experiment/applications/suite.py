@@ -41,8 +41,9 @@ class Cell:
 
 
 def cells(applications: str, methods: str, seeds: Sequence[int]) -> list[Cell]:
-    """All of them; names are separated by commas, "all" is all. The first seed of everything comes first."""
-    chosen = _chosen("application", applications, CATALOGUE)
+    """All with one objective; names are separated by commas, "all" is all. The first seed of everything comes first."""
+    compared = {name: one for name, one in CATALOGUE.items() if one.objectives == 1}
+    chosen = _chosen("application", applications, compared)
     return [
         Cell(application, method, coordinates, seed)
         for seed in seeds
