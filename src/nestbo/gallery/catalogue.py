@@ -58,6 +58,7 @@ _ENTRIES = (
     Entry("gust", "the worst gust for a drone", "S^95", ("mujoco",), ("quadrotor",)),
     Entry("lqr", "the weights of a drone's controller", "SPD(12)", ("mujoco",), ("quadrotor",)),
     Entry("neighbours", "what makes two wines alike", "SPD(13)", ("scikit-learn",)),
+    Entry("ensemble", "a committee that reads digits", "Simplex × Integer × Choice × Box", ("scikit-learn",)),
 )
 CATALOGUE = {entry.name: entry for entry in _ENTRIES}
 
