@@ -103,6 +103,67 @@ PROBLEMS = {"Rayleigh quotient": Rayleigh, "Karcher mean": Karcher, "dominant su
 problems = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
 
 
+class TestClosedForm:
+    """Derivatives that a user writes by hand are used, and change nothing but the time."""
+
+    def test_the_steps_are_those_of_torch(self, rng):
+        p = Rayleigh(rng)
+        start = p.manifold.random(4, rng=rng)
+        calls = []
+
+        def hessian(x, v):
+            calls.append(x.shape)
+            return 2 * v @ p.a
+
+        automatic = trust_region(p.f, p.manifold, start)
+        for options in ({"hessian": hessian}, {"hessian": "exact"}, {"hessian": "differences"}):
+            given = trust_region(p.f, p.manifold, start, gradient=lambda x: 2 * x @ p.a, **options)
+            equal(given.value, automatic.value, 1e-10)
+            p.check(given.point, given.value)
+        assert calls
+        by_hand = trust_region(p.f, p.manifold, start, gradient=lambda x: 2 * x @ p.a, hessian=hessian)
+        assert by_hand.iterations.tolist() == automatic.iterations.tolist()
+
+    def test_the_function_is_not_differentiated(self, rng):
+        p = Rayleigh(rng)
+
+        def f(x):
+            assert not x.requires_grad
+            return p.f(x)
+
+        options = {"gradient": lambda x: 2 * x @ p.a, "hessian": lambda x, v: 2 * v @ p.a}
+        assert (trust_region(f, p.manifold, p.manifold.random(2, rng=rng), **options).reason == "converged").all()
+
+    def test_frames_bounds_and_constraints(self, rng):
+        p = Subspace(rng)
+        options = {"gradient": lambda x: -2 * p.a @ x, "hessian": lambda x, v: -2 * p.a @ v}
+        found = trust_region(p.f, p.manifold, p.manifold.random(2, rng=rng), tolerance=1e-7, **options)
+        p.check(found.point, found.value)
+        box, target = Box([0, 0], [1, 1]), torch.tensor([2.0, 0.5], dtype=torch.float64)
+        simple = {"gradient": lambda x: 2 * (x - target), "hessian": lambda x, v: 2 * v}
+        for more in ({}, {"constraints": lambda x: 0.8 - x[..., 0]}):
+            found = trust_region(
+                lambda x: (x - target).square().sum(-1), box, box.random(3, rng=rng) * 0.5, **simple, **more
+            )
+            equal(found.point[:, 0], torch.full((3,), 0.8 if more else 1.0), 1e-6)
+
+    def test_data_reach_both(self, rng):
+        centres = Sphere(3).random(4, rng=rng)
+        options = {"gradient": lambda x, c: -c.expand_as(x), "hessian": lambda x, v, c: torch.zeros_like(v)}
+        found = trust_region(
+            lambda x, c: -(x * c).sum(-1), Sphere(3), Sphere(3).random(4, rng=rng), data=(centres,), **options
+        )
+        equal(found.point, centres, 1e-5)
+
+    def test_mistakes(self, rng):
+        start = Sphere(2).random(2, rng=rng)
+        f = lambda x: x[..., 0]
+        with pytest.raises(ArgumentError, match="needs the gradient, too"):
+            trust_region(f, Sphere(2), start, hessian=lambda x, v: v)
+        with pytest.raises(ShapeError, match="shape of the points"):
+            trust_region(f, Sphere(2), start, gradient=lambda x: x[..., :2])
+
+
 class TestConvergence:
     @optimisers
     @problems
@@ -689,7 +750,7 @@ class TestMistakes:
 
     def test_options_have_known_values(self):
         f, start = lambda x: x.sum(-1), [1.0, 0.0, 0.0]
-        with pytest.raises(ArgumentError, match='"exact" or "differences", got \'newton\''):
+        with pytest.raises(ArgumentError, match="or a function, got 'newton'"):
             trust_region(f, Sphere(2), start, hessian="newton")
         with pytest.raises(ArgumentError, match="memory is a whole number"):
             lbfgs(f, Sphere(2), start, memory=0)

@@ -82,9 +82,11 @@ def spread(scalar: Tensor, manifold: Manifold) -> Tensor:
 class Batch:
     """A checked start, its layout, and evaluation of the user's function in that layout."""
 
-    def __init__(self, f: Function, manifold: Manifold, start: Any, data: tuple[Tensor, ...]) -> None:
+    def __init__(
+        self, f: Function, manifold: Manifold, start: Any, data: tuple[Tensor, ...], gradient: Function | None = None
+    ) -> None:
         start = manifold.check(start)
-        self.f, self.manifold, self.data = f, manifold, data
+        self.f, self.manifold, self.data, self.gradient = f, manifold, data, gradient
         self.shape = tuple(start.shape[: start.ndim - len(manifold.point_shape)])
         if math.prod(self.shape) == 0:
             raise ArgumentError(f"A batch has at least one start, got an empty one of shape {tuple(start.shape)}.")
@@ -121,6 +123,8 @@ class Batch:
 
     def derivatives(self, x: Tensor, data: tuple[Tensor, ...], graph: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         """The leaf, f and its Euclidean gradient there; with ``graph`` the gradient can be differentiated again."""
+        if self.gradient is not None:
+            return self._given(self.gradient, x, data, graph)
         with torch.enable_grad():
             leaf = x.detach().requires_grad_()
             value = self._scalar(self.evaluate(self.f, leaf, data))
@@ -130,6 +134,29 @@ class Batch:
                 value.sum(), leaf, create_graph=graph, allow_unused=True, materialize_grads=True
             )
         return leaf, value.detach(), gradient
+
+    def _given(
+        self, gradient: Function, x: Tensor, data: tuple[Tensor, ...], graph: bool
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The same with a gradient in closed form, which torch differentiates only if that is wanted."""
+        with torch.set_grad_enabled(graph):
+            leaf = x.detach().requires_grad_(graph)
+            found = self._like(self.evaluate(gradient, leaf, data), x)
+        return leaf, self.value(x, data), found
+
+    def closed(self, hessian: Function, x: Tensor, data: tuple[Tensor, ...], v: Tensor) -> Tensor:
+        """Products (rows, inner, *point) of a Hessian in closed form with vectors v."""
+        with torch.no_grad():
+            reshaped = v.reshape(x.shape[0], *self.inside, *self.manifold.point_shape)
+            return self._like(self.evaluate(lambda at, *data: hessian(at, reshaped, *data), x, data), x)
+
+    def _like(self, found: Tensor, x: Tensor) -> Tensor:
+        if found.shape != x.shape:
+            raise ShapeError(
+                f"A derivative in closed form has the shape of the points, {self.manifold.point_shape} each, got "
+                f"{tuple(found.shape[2:])}."
+            )
+        return found
 
     def _scalar(self, value: Tensor) -> Tensor:
         if value.ndim != 2:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -40,7 +41,8 @@ def trust_region(
     *,
     constraints: Function | None = None,
     data: tuple[Tensor, ...] = (),
-    hessian: Literal["exact", "differences"] = "exact",
+    gradient: Function | None = None,
+    hessian: Literal["exact", "differences"] | Function = "exact",
     tolerance: float = 1e-6,
     max_iterations: int = 200,
 ) -> Result:
@@ -52,6 +54,10 @@ def trust_region(
     c(x) ≥ 0, shape (*batch) or (*batch, m); from a feasible start every iterate is feasible. The bounds of the space
     itself are always respected. ``hessian="differences"`` replaces double backward by differences of gradients.
 
+    Derivatives in closed form save those of torch: ``gradient`` maps points to Euclidean gradients (*batch, *point), a
+    function ``hessian`` maps points and vectors v of that shape to products of the Euclidean Hessian with v, as
+    ``hessian(x, v, *data)``. With a gradient alone, "exact" differentiates it once.
+
     >>> import torch, nestbo as nb
     >>> starts = nb.Sphere(3).random(8, rng=torch.Generator().manual_seed(0))
     >>> weights = torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64)
@@ -60,11 +66,13 @@ def trust_region(
     True
     """
     check_options(tolerance=tolerance, max_iterations=max_iterations)
-    if hessian not in ("exact", "differences"):
-        raise ArgumentError(f'hessian is "exact" or "differences", got {shown(hessian)}.')
-    batch = Batch(f, manifold, start, data)
+    if not callable(hessian) and hessian not in ("exact", "differences"):
+        raise ArgumentError(f'hessian is "exact", "differences" or a function, got {shown(hessian)}.')
+    if callable(hessian) and gradient is None:
+        raise ArgumentError("A hessian in closed form needs the gradient, too. Pass gradient=.")
+    batch = Batch(f, manifold, start, data, gradient)
     radius = batch.start.new_full(batch.start.shape[:2], min(batch.limit, manifold.typical_distance) / 8)
-    problem = _Problem(batch, constraints, hessian == "exact", tolerance)
+    problem = _Problem(batch, constraints, hessian, tolerance)
     state = initial_state(batch, (radius, torch.zeros_like(radius)))
     if constraints is not None:
         with torch.no_grad():
@@ -77,7 +85,7 @@ def trust_region(
 class _Problem:
     batch: Batch
     constraints: Function | None
-    exact: bool
+    hessian: Literal["exact", "differences"] | Function
     tolerance: float
 
     @property
@@ -131,7 +139,7 @@ class _Problem:
     def _derive(self, state: State, linear: Linearised | None) -> tuple[State, Operator, Tensor]:
         """Value, gradient, Hessian and push at the current points; end the elements that have converged."""
         manifold = self.manifold
-        leaf, value, euclidean = self.batch.derivatives(state.x, state.data, graph=self.exact)
+        leaf, value, euclidean = self.batch.derivatives(state.x, state.data, graph=self.hessian == "exact")
         flat = euclidean.detach()
         face, gradient, push, norm = reduced_gradient(manifold, state.x, manifold.gradient(state.x, flat))
         if linear is not None:
@@ -144,21 +152,31 @@ class _Problem:
 
         def exact(v: Tensor) -> Tensor:
             if not euclidean.requires_grad:
-                product = torch.zeros_like(v)
-            else:
-                (product,) = torch.autograd.grad(
-                    euclidean, leaf, v, retain_graph=True, allow_unused=True, materialize_grads=True
-                )
-            return manifold.hessian(state.x, flat, product, v)
+                return torch.zeros_like(v)
+            (product,) = torch.autograd.grad(
+                euclidean, leaf, v, retain_graph=True, allow_unused=True, materialize_grads=True
+            )
+            return product
 
         def differences(v: Tensor) -> Tensor:
             length = manifold.norm(state.x, v)
             h = spread(_DIFFERENCE / torch.where(length > 0, length, 1), manifold)
             _, _, there = self.batch.derivatives(manifold.retract(state.x, h * v), state.data)
-            return manifold.hessian(state.x, flat, (there - flat) / h, v)
+            return (there - flat) / h
 
-        operator, bend = exact if self.exact else differences, manifold.bend(state.x, flat, NEAR_BOUND)
-        return state, lambda v: face(operator(v) + bend(v)), push
+        product, bend = self._product(state, exact, differences), manifold.bend(state.x, flat, NEAR_BOUND)
+
+        def operator(v: Tensor) -> Tensor:
+            curved = manifold.hessian(state.x, flat, product(v), v)
+            return face(curved + bend(v)) if manifold.bounded else face(curved)
+
+        return state, operator, push
+
+    def _product(self, state: State, exact: Operator, differences: Operator) -> Operator:
+        """The Euclidean Hessian times a vector, in one of three ways."""
+        if callable(self.hessian):
+            return partial(self.batch.closed, self.hessian, state.x, state.data)
+        return exact if self.hessian == "exact" else differences
 
 
 def truncated_cg(
@@ -179,23 +197,25 @@ def truncated_cg(
     rr = manifold.inner(x, residual, residual)
     enough = rr.sqrt() * torch.clamp(rr.sqrt() ** _SUPERLINEAR, max=_LINEAR)
     eta_eta, eta_d, d_d = torch.zeros_like(rr), torch.zeros_like(rr), rr
-    running = running & (rr > 0)
+    running, edge = running & (rr > 0), radius**2
     for _ in range(manifold.dim + 1):
         if not running.any():
             break
         h_direction = hessian(direction)
         curvature = manifold.inner(x, direction, h_direction)
         alpha = rr / curvature
-        outside = (curvature <= 0) | (eta_eta + 2 * alpha * eta_d + alpha**2 * d_d >= radius**2)
-        to_edge = (-eta_d + (eta_d**2 + d_d * (radius**2 - eta_eta)).clamp(min=0).sqrt()) / d_d
+        outside = (curvature <= 0) | (eta_eta + 2 * alpha * eta_d + alpha**2 * d_d >= edge)
+        to_edge = (-eta_d + (eta_d**2 + d_d * (edge - eta_eta)).clamp(min=0).sqrt()) / d_d
         length = torch.where(outside, to_edge, alpha)
         if linear is not None:
             to_constraint = linear.distance(eta, direction)
             outside = outside | (to_constraint < length)
             length = torch.minimum(length, to_constraint)
         length = torch.where(running & length.isfinite(), length, 0)
-        eta, h_eta = eta + spread(length, manifold) * direction, h_eta + spread(length, manifold) * h_direction
-        residual = manifold.to_tangent(x, residual + spread(length, manifold) * h_direction)
+        far = spread(length, manifold)
+        step = far * h_direction
+        eta, h_eta = eta + far * direction, h_eta + step
+        residual = manifold.to_tangent(x, residual + step)
         rr_next = manifold.inner(x, residual, residual)
         running = running & ~outside & (rr_next.sqrt() > enough)
         beta = torch.where(running, rr_next / rr, 0)
