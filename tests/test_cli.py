@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import nestbo as nb
 from nestbo.cli import app, objective
+from nestbo.study.light import Light
 
 TUTORIAL = Path(__file__).parent.parent / "docs" / "tutorial.md"
 FUNCTIONS = """
@@ -301,7 +302,7 @@ def test_mistakes_of_run(arguments, words):
         (["add", "a.db", "--x", "[0, 1]", "--value", "1"], "Sphere(2)"),
         (["add", "a.db", "--x", "here", "--value", "1"], "Wanted JSON"),
         (["add", "a.db", "--x", "[0, 0, 1]", "--value", "nan"], "finite"),
-        (["add", "a.db", "--json", '{"x": [0, 0, 1]}'], "finite"),
+        (["add", "a.db", "--json", '{"x": [0, 0, 1]}'], "add takes a number"),
         (["add", "a.db", "--json", '{"value": 1}'], "Wanted"),
         (["new", "a.db", "--space", "sphere:2"], "which exists"),
         (["resume", "a.db", "f.py:nothing", "--budget", "5"], "Check the name"),
@@ -492,6 +493,45 @@ def test_what_needs_no_tensors_does_not_wait_for_torch(arguments):
     printed, with_torch = alone(*arguments)
     assert printed
     assert not with_torch
+
+
+LIGHT = [
+    ("tell", "a.db", "0", "1.5"),
+    ("tell", "a.db", "--json", '{"index": 1, "value": 3}'),
+    ("correct", "a.db", "0", "2.5", "--note", "mistyped"),
+    ("discard", "a.db", "1"),
+    ("show", "a.db"),
+    ("show", "a.db", "--json"),
+    ("best", "a.db"),
+    ("export", "a.db"),
+    ("copy", "a.db", "b.db"),
+    ("ask", "a.db", "--pending"),
+]
+
+
+def test_commands_that_need_no_model_do_not_wait_for_torch():
+    """One process does one after the other, and the last one says whether torch was imported."""
+    invoke("new", "a.db", "--space", "sphere:2", "--strategy", "randomsearch")
+    invoke("ask", "a.db", "-n", "3")
+    each = ";".join(f"app({list(arguments)}, standalone_mode=False)" for arguments in LIGHT)
+    text = f"import sys; from nestbo.cli import app; {each}; sys.exit('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert nb.Study.load("a.db").best.told == nb.Told((2.5,), note="mistyped", corrected=((1.5,),))
+
+
+@pytest.mark.parametrize("space", ["sphere:2", "spd:2:eigenvalues=0.1,5", "product:(sphere:2):(box:0:1)"])
+@pytest.mark.parametrize("noise", [None, "0.1"])
+def test_a_study_looks_the_same_with_and_without_its_space(space, noise, monkeypatch):
+    invoke("new", "a.db", "--space", space, "--strategy", "randomsearch", *(("--noise", noise) if noise else ()))
+    invoke("ask", "a.db", "-n", "4")
+    invoke("tell", "a.db", "0", "1.5", "--note", "good")
+    invoke("tell", "a.db", "2", "-1e-300")
+    invoke("tell", "a.db", "1", "--failed", "no sensor")
+    looks = [("show",), ("show", "--json"), ("best",), ("best", "--json"), ("export",), ("export", "-f", "jsonl")]
+    light = [invoke(name, "a.db", *options).output for name, *options in looks]
+    monkeypatch.setattr(Light, "load", lambda path: None)
+    assert [invoke(name, "a.db", *options).output for name, *options in looks] == light
 
 
 def test_completion_does_not_wait_for_torch():

@@ -19,6 +19,7 @@ from nestbo.text import dumps, printable
 
 if TYPE_CHECKING:
     from nestbo.study import Study
+    from nestbo.study.light import Light
 
 _UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])  # typer does not name it
 
@@ -90,11 +91,23 @@ def put(value: Any) -> None:
 
 def opened(path: str, constraints: Callable[[Any], Any] | None = None) -> Study:
     """The study in a file."""
-    if not os.path.exists(path):
-        raise ArgumentError(f"There is no study at {path}. Check the path, or begin one with nestbo new or nestbo run.")
+    _check_there(path)
     from nestbo.study import Study
 
     return Study.load(path, constraints=constraints)
+
+
+def read(path: str) -> Study | Light:
+    """The study in a file, to show it or to tell a value, without its space where that is not needed."""
+    _check_there(path)
+    from nestbo.study.light import Light
+
+    return Light.load(path) or opened(path)
+
+
+def _check_there(path: str) -> None:
+    if not os.path.exists(path):
+        raise ArgumentError(f"There is no study at {path}. Check the path, or begin one with nestbo new or nestbo run.")
 
 
 @contextlib.contextmanager

@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nestbo.cli.app import Store, app, opened, put, say
+from nestbo.cli.app import Store, app, put, read, say
 from nestbo.cli.beginning import Allowed, Method, Noise, Objectives, Seed, Space, Way, begun, under
 from nestbo.cli.records import brief, entries, number, parsed
 from nestbo.errors import ArgumentError, TrialError, shown
 from nestbo.evaluation import numbers
 from nestbo.evaluation import values as values_of
 from nestbo.history import Observation, Trial
+from nestbo.study.settings import checked_note
 from nestbo.text import printable
 
 if TYPE_CHECKING:
     from nestbo.study import Study
+    from nestbo.study.light import Light
 
 Numbers = Annotated[
     str | None,
@@ -65,9 +67,14 @@ def ask(
 
     A study that was begun with constraints wants them again.
     """
-    with under(store, constraints) as study:
-        for trial in study.pending if pending else study.ask(n):
-            put(brief(trial))
+    if pending:
+        with read(store) as known:
+            found = known.pending
+    else:
+        with under(store, constraints) as study:
+            found = study.ask(n)
+    for trial in found:
+        put(brief(trial))
 
 
 @app.command(context_settings={"ignore_unknown_options": True})  # so that -1.5 is a value
@@ -98,7 +105,7 @@ def tell(
     if json is not None and (texts, failed, constraints, noise, note) != ((), None, None, None, None):
         raise ArgumentError("tell takes INDEX VALUE, INDEX --failed WHY or --json JSON, got two of these. Keep one.")
     told = None if json is None else [_checked(entry) for entry in entries(json)]
-    with opened(store) as study:
+    with read(store) as study:
         outcomes = told or [what_came(study, "tell", texts, failed, constraints, noise, note)]
         _check_open(study, [came.index for came in outcomes])
         _check_alike(study, [came.found for came in outcomes if came.found is not None])
@@ -182,7 +189,7 @@ def _found(entry: dict[str, Any]) -> Observation:
 
 
 def what_came(
-    study: Study,
+    study: Study | Light,
     command: str,
     texts: tuple[str, ...],
     failed: str | None,
@@ -206,7 +213,7 @@ def what_came(
     return Came(index, _observation(_one_or_all(found), _listed(constraints), _variance(noise), note), None, note)
 
 
-def _only(study: Study) -> int:
+def _only(study: Study | Light) -> int:
     """The index of the trial that waits for a value, if there is only one."""
     waiting = [trial.index for trial in study.pending]
     if len(waiting) == 1:
@@ -219,8 +226,6 @@ def _only(study: Study) -> int:
 
 def _checked(entry: dict[str, Any]) -> Came:
     """What a JSON object tells."""
-    from nestbo.study.settings import checked_note
-
     index, value, failed = entry.get("index"), entry.get("values", entry.get("value")), entry.get("failed")
     numeric = values_of(_one_or_all(value)) is not None
     if type(index) is not int or numeric == isinstance(failed, str) or not (numeric or value is None):
@@ -230,7 +235,7 @@ def _checked(entry: dict[str, Any]) -> Came:
     return Came(index, _found(entry) if numeric else None, failed, checked_note(entry.get("note")))
 
 
-def _check_alike(study: Study, observations: list[Observation]) -> None:
+def _check_alike(study: Study | Light, observations: list[Observation]) -> None:
     """Refuse other numbers of values or constraints before anything is told."""
     for found in observations:
         if len(values_of(found.value) or ()) != len(study.objectives):
@@ -241,7 +246,7 @@ def _check_alike(study: Study, observations: list[Observation]) -> None:
         raise ArgumentError(f"Wanted the same constraints with every value, got {sorted(counts)} of them.")
 
 
-def _check_open(study: Study, indices: list[int]) -> None:
+def _check_open(study: Study | Light, indices: list[int]) -> None:
     """Refuse before anything is told, so that a mistake changes nothing."""
     status = {trial.index: trial.state for trial in study.history}
     for index in indices:
@@ -253,7 +258,7 @@ def _check_open(study: Study, indices: list[int]) -> None:
         raise ArgumentError(f"Wanted one value for each trial, got several for one of {indices}. Keep one of them.")
 
 
-def said_of(study: Study, trial: Trial) -> str:
+def said_of(study: Study | Light, trial: Trial) -> str:
     """What became of a trial, and the best one, or the front, now."""
     reason = f"failed, {printable(str(trial.told.failed), keep='')}"
     return f"Trial {trial.index}: {_shown_values(trial) if trial.status == 'told' else reason}.{leading(study)}"
@@ -263,7 +268,7 @@ def _shown_values(trial: Trial) -> str:
     return ", ".join(map(repr, trial.values))
 
 
-def leading(study: Study) -> str:
+def leading(study: Study | Light) -> str:
     """The best trial, or those of the front, in words; nothing before there are values."""
     found = study.front
     if not found:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nestbo.cli.app import Json, Store, app, opened, output_text, put, say
+from nestbo.cli.app import Json, Store, app, opened, output_text, put, read, say
 from nestbo.cli.records import (
     FORMATS,
     ROWS,
@@ -32,7 +32,7 @@ def show(store: Store, json: Json = False) -> None:
     """Show how a study stands: its settings, its best trial and a table of all."""
     from rich.console import Console
 
-    with opened(store) as study:
+    with read(store) as study:
         facts = summary(study, store)
         if json:
             put({**facts, "trials": records(study)})
@@ -69,7 +69,7 @@ def best(store: Store, json: Json = False) -> None:
 
     Where values are noisy, also the trial to rely on: that with the best posterior mean.
     """
-    with opened(store) as study:
+    with read(store) as study:
         if study.several:
             raise ArgumentError(f"{store} has several objectives, and so no best trial. nestbo front prints its front.")
         trial = study.best
@@ -109,7 +109,7 @@ def copy(
     target: Annotated[str, typer.Argument(metavar="TARGET", help="The file to make.")],
 ) -> None:
     """Copy a study to a new file, also while it is in use: its file alone may lack what was told last."""
-    with opened(store) as study:
+    with read(store) as study:
         study.save(target)
         say(f"Copied {store} to {target}, {len(study.history)} trials.")
 
@@ -124,7 +124,7 @@ def export(
 ) -> None:
     """Write all trials as CSV or JSON lines, numbers to the last bit."""
     check_known("format", format, FORMATS)
-    with opened(store) as study, output_text(output) as file:
+    with read(store) as study, output_text(output) as file:
         FORMATS[format](study, file)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from nestbo.cli.app import Store, app, opened, say
+from nestbo.cli.app import Store, app, read, say
 from nestbo.cli.evaluations import Note, Numbers, Variance, leading, said_of, trial_index, what_came
 
 Index = Annotated[str, typer.Argument(metavar="INDEX", help="Of the trial.")]
@@ -29,7 +29,7 @@ def correct(
 
     Without --constraints, --noise or --note, those told before stay.
     """
-    with opened(store) as study:
+    with read(store) as study:
         came = what_came(study, "correct", (index, *(value or ())), failed, constraints, noise, note)
         trial = study.correct(came.index, came.found, failed=came.failed, note=came.note)
         earlier = trial.told.corrected[-1]
@@ -40,6 +40,6 @@ def correct(
 @app.command()
 def discard(store: Store, index: Index, note: Note = None) -> None:
     """Leave a trial out of everything; it stays in the file, struck through in the report."""
-    with opened(store) as study:
+    with read(store) as study:
         trial = study.discard(trial_index(index), note=note)
         say(f"Trial {trial.index} is discarded.{leading(study)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import math
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from nestbo.study import Study
+    from nestbo.study.light import Light
 
 Times = Mapping[int, tuple[float | None, float | None]]
 
@@ -44,7 +46,7 @@ def described(trial: Trial, recommended: Trial | None = None) -> str:
     return f"{best}\ntrust  trial {recommended.index}, {why}\nx      {json.dumps(recommended.x.tolist())}"
 
 
-def described_front(study: Study) -> str:
+def described_front(study: Study | Light) -> str:
     """The front for the eye, its numbers to the last bit."""
     lines = []
     for trial in study.front:
@@ -54,7 +56,7 @@ def described_front(study: Study) -> str:
     return "\n".join(lines)
 
 
-def recommendation(study: Study) -> dict[str, Any]:
+def recommendation(study: Study | Light) -> dict[str, Any]:
     """What a noisy study recommends; nothing for another."""
     found = study.recommend() if study.history.noisy and not study.several else None
     return {} if found is None else {"recommended": brief(found)}
@@ -77,7 +79,7 @@ def record(trial: Trial, times: Times) -> dict[str, Any]:
     }
 
 
-def records(study: Study) -> list[dict[str, Any]]:
+def records(study: Study | Light) -> list[dict[str, Any]]:
     """All that is known of all trials."""
     times = study.times
     return [record(trial, times) for trial in study.history]
@@ -90,7 +92,7 @@ def _date(seconds: float | None) -> str | None:
         return None
 
 
-def summary(study: Study, path: str) -> dict[str, Any]:
+def summary(study: Study | Light, path: str) -> dict[str, Any]:
     """The study in short: settings, counts, the best trial or the front."""
     history = study.history
     counts = dict.fromkeys(("told", "failed", "asked"), 0) | Counter(trial.state for trial in history)
@@ -101,10 +103,10 @@ def summary(study: Study, path: str) -> dict[str, Any]:
     return found | {"best": None if best is None else brief(best), **recommendation(study)}
 
 
-def write_csv(study: Study, file: TextIO) -> None:
+def write_csv(study: Study | Light, file: TextIO) -> None:
     """One line for each trial, one column for each number of its point."""
     writer = csv.writer(file, lineterminator="\n")
-    columns = ["_".join(map(str, at)) for at in itertools.product(*map(range, study.space.point_shape))]
+    columns = ["_".join(map(str, at)) for at in itertools.product(*map(range, study.shape))]
     told = next((trial.constraints for trial in study.history if trial.constraints is not None), ())
     noted = any(trial.told.note for trial in study.history)
     names = [*(f"x{name}" for name in columns), *(f"constraint{k}" for k in range(len(told))), *["note"] * noted]
@@ -118,7 +120,7 @@ def write_csv(study: Study, file: TextIO) -> None:
         writer.writerow([*start, *trial.x.flatten().tolist(), *(trial.constraints or [None] * len(told)), *end])
 
 
-def write_jsonl(study: Study, file: TextIO) -> None:
+def write_jsonl(study: Study | Light, file: TextIO) -> None:
     """One JSON object on a line for each trial."""
     for row in records(study):
         file.write(dumps(row) + "\n")
@@ -130,7 +132,7 @@ FORMATS = {"csv": write_csv, "jsonl": write_jsonl}
 def short(x: Tensor, most: int = 6) -> str:
     """A point for the eye: a few digits of its first numbers."""
     numbers = [f"{number:.4g}" for number in x.flatten()[:most].tolist()]
-    return f"[{', '.join(numbers)}{', …' if x.numel() > most else ''}]"
+    return f"[{', '.join(numbers)}{', …' if math.prod(x.shape) > most else ''}]"
 
 
 ROWS = 1000  # of a table: rich takes a second for them

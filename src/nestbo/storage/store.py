@@ -62,7 +62,7 @@ class Store:
 
     def copy(self) -> Store:
         """The same as it is now, in memory."""
-        other = Store(None, self.shape)
+        other = Store(None, self.shape, self.point_of)
         self.file.copy(other.file.connection)
         return other
 

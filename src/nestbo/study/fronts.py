@@ -1,10 +1,9 @@
-"""The front of a study of several objectives, and how much it dominates."""
+"""How much the front of a study of several objectives dominates."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,20 +11,11 @@ import torch
 from nestbo.errors import ArgumentError, shown
 from nestbo.evaluation import values
 from nestbo.fronts import hypervolume
-from nestbo.history import Trial
 from nestbo.study.record import Record
 
 
 class Fronts(Record):
     """The part of a study that compares trials by several objectives."""
-
-    @property
-    def front(self) -> list[Trial]:
-        """The told trials that no other one dominates, of those that violate no constraint.
-
-        With one objective these are the best one, and all that are as good.
-        """
-        return [replace(trial, x=trial.x.clone()) for trial in self._read().front]
 
     def hypervolume(self, reference: Sequence[float] | None = None) -> float:
         """The volume of what the front dominates, as far as it is better than a reference: the more, the better.

@@ -14,6 +14,7 @@ from nestbo.history import History, Observation, Trial
 from nestbo.keywords import by_name
 from nestbo.parallel import Desk, Driver, Executor, Pool
 from nestbo.progress import Reporter, reporter
+from nestbo.study.adding import Adding
 from nestbo.study.asking import Asking
 from nestbo.study.course import Callback, Course, Goal, Stop
 from nestbo.study.judging import Judging
@@ -21,7 +22,7 @@ from nestbo.study.mending import Mending
 from nestbo.study.record import Objective
 
 
-class Running(Asking, Mending, Judging):
+class Running(Asking, Adding, Mending, Judging):
     """The part of a study that evaluates an objective."""
 
     def run(

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from nestbo.errors import ArgumentError, shown
 from nestbo.evaluation import number
 from nestbo.history import Directions, Noise
-from nestbo.manifolds import Space
-from nestbo.manifolds.base import is_whole
 from nestbo.storage import Store
-from nestbo.strategies import Strategy, strategy
+
+if TYPE_CHECKING:
+    from nestbo.strategies import Strategy
 
 ONE = "value"  # what the only objective of a study is called
 WAYS = ("minimize", "maximize")
@@ -67,6 +67,10 @@ def check_several(strategy: Strategy) -> None:
 
 def check_settings(space: Any, strategy: Any, seed: Any) -> None:
     """Refuse settings of another kind than a study takes."""
+    from nestbo.manifolds import Space
+    from nestbo.manifolds.base import is_whole
+    from nestbo.strategies import Strategy
+
     if not isinstance(space, Space):
         raise ArgumentError(
             f'A study needs a space such as Sphere(2), got {shown(space)}. nestbo.space("sphere:2") reads a text.'
@@ -101,6 +105,8 @@ def check_path(path: Any, needed: bool = False) -> None:
 
 def _as_written_today(name: str, stored: Any) -> Any:
     """A setting in today's spelling: an earlier version may have written the same strategy otherwise."""
+    from nestbo.strategies import strategy
+
     try:
         return strategy(stored).specification if name == "strategy" else stored
     except ArgumentError:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from nestbo.errors import ArgumentError, TrialError, shown
 from nestbo.evaluation import described, number, numbers
 from nestbo.evaluation import values as values_of
-from nestbo.history import Observation, Told, Trial
-from nestbo.study.record import Record
+from nestbo.history import Observation, Trial
+from nestbo.lazy import torch
+from nestbo.study.reading import Reading
 from nestbo.study.settings import checked_note, positive
 
+if TYPE_CHECKING:
+    from torch import Tensor
 
-class Telling(Record):
+
+class Telling(Reading):
     """The part of a study that records values."""
 
     def tell(
@@ -65,37 +67,6 @@ class Telling(Record):
             failed = f"the constraints are not all finite numbers: {shown(constraints)}"[:500]
         told = replace(trial.told, **(facts or {}), note=checked_note(note) or trial.told.note)
         return _outcome(replace(trial, told=told), values, failed)
-
-    def add(
-        self, x: Any, value: Any, *, constraints: Any = None, noise: float | None = None, note: str | None = None
-    ) -> Trial:
-        """An observation made elsewhere; it may violate constraints known in advance.
-
-        Args:
-            x: One point of the space.
-            value: A finite number, or an ``Observation``.
-            constraints: As for ``tell``.
-            noise: As for ``tell``.
-            note: As for ``tell``.
-
-        Returns:
-            The trial, told.
-        """
-        if isinstance(value, Observation):
-            value, constraints, noise, note = value.value, value.constraints, value.noise, value.note or note
-        self._check_open()
-        self._check_known("--allowed")
-        x = self._point("add", x)
-        values = self._values(value, "add", "An observation has a finite value.")
-        if not all(map(math.isfinite, values)):
-            raise ArgumentError(f"add takes a finite number as the value, got {shown(value)}.")
-        facts = self._facts(constraints, noise)
-        if facts is None:
-            raise ArgumentError(f"add takes finite numbers as constraints, got {shown(constraints)}.")
-        if self.constraints is not None and not self.constraints.allows(x):
-            facts["violation"] = -min(0.0, self.constraints.slack(x.unsqueeze(0)).item())
-        told = Told(values, **facts, note=checked_note(note))
-        return Trial(self._store.add(x, told), x, "told", told, space=self.space)
 
     def _values(self, value: Any, who: str, otherwise: str) -> tuple[float, ...]:
         """A number for each objective."""
@@ -158,7 +129,7 @@ class Telling(Record):
 
 def _same(x: Any, y: Tensor) -> bool:
     """Whether what came with a trial is the point y, to the last bit."""
-    return isinstance(x, Tensor) and x.shape == y.shape and bool((x.detach().cpu() == y).all())
+    return isinstance(x, torch.Tensor) and x.shape == y.shape and bool((x.detach().cpu() == y).all())
 
 
 def _outcome(trial: Trial, values: tuple[float, ...], failed: str | None) -> Trial:
