@@ -20,6 +20,7 @@ from nestbo.manifolds import fixed as part_of
 from nestbo.manifolds.base import check_size
 from nestbo.storage import version
 from nestbo.strategies import Runs, Suggestion
+from nestbo.study.journal import log_suggestions
 from nestbo.study.known import Known
 from nestbo.study.record import Record
 from nestbo.study.settings import checked_note
@@ -119,7 +120,8 @@ class Asking(Record):
             found = self._suggested(history, n, rng, among, within or self.space)
             made = zip(indices, found, strict=True)
             trials = [Trial(k, s.x, memory=s.memory, space=self.space) for k, s in made]
-            seen = self._record_asked(trials, seen, call, running=running, insist=left == 0)
+            before, seen = seen, self._record_asked(trials, seen, call, running=running, insist=left == 0)
+        log_suggestions(trials, before.trials)
         return trials
 
     def _suggested(

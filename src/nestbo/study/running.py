@@ -17,6 +17,7 @@ from nestbo.progress import Reporter, reporter
 from nestbo.study.adding import Adding
 from nestbo.study.asking import Asking
 from nestbo.study.course import Callback, Course, Goal, Stop
+from nestbo.study.journal import LOG
 from nestbo.study.judging import Judging
 from nestbo.study.mending import Mending
 from nestbo.study.record import Objective
@@ -98,6 +99,7 @@ class Running(Asking, Adding, Mending, Judging):
                     self._set_stopped("interrupted")
                 raise
         self._set_stopped(course.reason or course.goal.words)
+        LOG.info("The run ended after %d evaluations: %s.", course.made, self.stopped)
         return self
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,6 +25,7 @@ from nestbo.surrogate.varied import Nested, Warped, Whole
 
 Varied = Whole | Nested | Warped
 
+_LOG = logging.getLogger("nestbo")
 _FIT_POINTS = 500  # more cost time and change little
 _FEW_FIT_POINTS = 250  # where evaluations are so many that a model is given only some
 _CLEARLY = 0.2  # in nats per observation
@@ -164,6 +166,7 @@ def made_definite(kernel: ManifoldKernel, parameters: Tensor, x: Tensor, targets
     """Halve the length scales of those runs whose Gram matrix is not positive definite until it is."""
     least, statistic = kernel.lengthscale_bounds[0].log().to(parameters), kernel.statistic(x, x)
     while (broken := _broken(kernel, parameters, statistic, targets)).any():
+        _LOG.info("A Gram matrix is not positive definite: its length scales are halved.")
         shorter = torch.maximum(parameters[..., :-1] - math.log(2), least)
         if (shorter == parameters[..., :-1])[broken].all():
             break
