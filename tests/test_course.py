@@ -242,6 +242,11 @@ class TestShelf:
         with pytest.raises(nb.ArgumentError, match="satisfy the constraints"):
             study.ask(among=[[-1.0, 0, 0]])
 
+    def test_candidates_may_have_names(self):
+        study = nb.Study(nb.Product(tool=nb.Choice("soft", "hard"), force=nb.Box(0, 1)), nb.RandomSearch())
+        trial = study.ask(among=[{"tool": "hard", "force": 0.25}])
+        assert trial.parameters == {"tool": "hard", "force": 0.25}
+
     def test_a_single_point_is_no_list(self):
         with pytest.raises(nb.ArgumentError, match="among takes several points"):
             fresh().ask(among=torch.tensor([1.0, 0, 0]))

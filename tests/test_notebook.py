@@ -96,6 +96,15 @@ class TestFrame:
         assert frame[["height", "width", "constraint0"]].to_numpy().tolist() == [[1.0, 2.0, 0.5]] * 2
         assert nb.Study(nb.Sphere(2)).to_dataframe().empty
 
+    def test_parameters_with_names(self):
+        pytest.importorskip("pandas")
+        space = nb.Product(tool=nb.Choice("soft", "hard"), angle=nb.Sphere(1), force=nb.Box(0, 1))
+        study = nb.Study(space, nb.RandomSearch()).run(lambda tool, angle, force: force, 2, progress=False)
+        frame = study.to_dataframe()
+        assert list(frame.columns)[:6] == ["status", "value", "tool", "angle0", "angle1", "force"]
+        assert list(frame.value) == list(frame.force)
+        assert "tool" in study[0]._repr_html_()
+
     def test_without_pandas_it_says_what_to_install(self, study, monkeypatch):
         monkeypatch.setitem(sys.modules, "pandas", None)
         with pytest.raises(nb.NestboError, match="pip install pandas"):

@@ -13,10 +13,9 @@ import numpy as np
 
 from nestbo.errors import NestboError
 from nestbo.history import History, Trial
-from nestbo.manifolds import Manifold
+from nestbo.manifolds import Space
 from nestbo.minimum import Minimum
 from nestbo.study import Study
-from nestbo.study.tables import parameters
 from nestbo.text import printable
 
 _MOST = 6  # numbers of a parameter that are shown
@@ -52,12 +51,12 @@ def trial_html(trial: Trial) -> str:
         "failed": told.failed,
         "note": told.note,
         "corrected": "; ".join(_numbers(values) or "failed" for values in told.corrected),
-        **{name: _short(value) for name, value in parameters(trial).items()},
+        **{name: _short(value) for name, value in trial.parameters.items()},
     }
     return f"<b>Trial {trial.index}</b>{_table(facts)}"
 
 
-def space_html(space: Manifold) -> str:
+def space_html(space: Space) -> str:
     """What a space is, and how its points look."""
     shape = " × ".join(map(str, space.point_shape))
     facts = {"text form": space.specification, "dimension": space.dim, "shape of a point": shape}
@@ -80,7 +79,7 @@ def minimum_html(found: Minimum) -> str:
 class _Shown:
     """What the picture of a best point reads of a study."""
 
-    space: Manifold
+    space: Space
     history: History
     direction: str = "minimize"
     strategy: Any = None
@@ -103,7 +102,7 @@ def _best(study: Study) -> dict[str, str]:
 
 def _line(trial: Trial) -> str:
     """A row of the table of trials."""
-    point = ", ".join(f"{name} {_short(value)}" for name, value in parameters(trial).items())
+    point = ", ".join(f"{name} {_short(value)}" for name, value in trial.parameters.items())
     cells = [
         str(trial.index),
         trial.state,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -29,8 +30,10 @@ class Modelling(Protocol):
 
 def candidates(space: Space, points: Any, allowed: Constraints | None) -> Tensor:
     """A list or tensor of points, (n, *point), those that constraints known in advance allow."""
-    found = torch.stack([space.check(x).double() for x in points]) if isinstance(points, list | tuple) else None
-    found = space.check(points).double() if found is None else found
+    if isinstance(points, list | tuple) and points:
+        named = (space.point(x) if isinstance(x, Mapping) else x for x in points)
+        points = torch.stack([space.check(x).double() for x in named])
+    found = space.check(points).double()
     if found.ndim != len(space.point_shape) + 1:
         raise ArgumentError(f"among takes several points, (n, {str(space.point_shape)[1:]}, got {tuple(found.shape)}.")
     if allowed is not None:

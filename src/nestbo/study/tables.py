@@ -57,18 +57,13 @@ def _row(trial: Trial, objectives: tuple[str, ...], times: Times) -> dict[str, A
 def numbers(trial: Trial) -> dict[str, Any]:
     """The numbers of a point, by the name of the parameter and the place in it."""
     found: dict[str, Any] = {}
-    for name, value in parameters(trial).items():
+    for name, value in trial.parameters.items():
         if not isinstance(value, np.ndarray):
             found[name] = value
             continue
         for place, number in np.ndenumerate(value):
             found[f"{name}{'_'.join(map(str, place))}"] = float(number)
     return found
-
-
-def parameters(trial: Trial) -> dict[str, Any]:
-    """The parameters of a trial by name."""
-    return {"x": trial.x.numpy(force=True)}
 
 
 def _date(seconds: float | None) -> datetime | None:
