@@ -1,5 +1,7 @@
 """Several objectives: fronts, what is suggested for them, what is told of them, and what is refused."""
 
+import io
+import json
 import math
 
 import pytest
@@ -258,3 +260,52 @@ class TestRefused:
         for noise in (0.1, (0.1,), (0.1, -1), ("infer", 0.1)):
             with pytest.raises(ArgumentError, match="a tuple of 2 positive variances"):
                 nb.Study(nb.Sphere(2), objectives=NAMES, noise=noise)
+
+
+@pytest.fixture(scope="module")
+def study():
+    made = told(nb.Sphere(2), direction=("minimize", "maximize"))
+    made.tell(made.ask(), failed="on purpose")
+    return made
+
+
+class TestPictures:
+    @pytest.mark.parametrize("kind", nb.plots.DRAWINGS)
+    def test_every_kind(self, study, kind):
+        figure = nb.plots.draw(study, kind)
+        figure.savefig(io.BytesIO(), format="png", dpi=40)
+        assert ("for error on" in figure.get_suptitle()) == (kind not in nb.plots.OF_ALL)
+
+    def test_one_objective_is_chosen_by_name(self, study):
+        assert "for energy on" in nb.plots.draw(study, "surrogate", "energy").get_suptitle()
+        with pytest.raises(ArgumentError, match="error, energy, got 'power'"):
+            nb.plots.draw(study, "surrogate", "power")
+
+    def test_the_front_has_its_trials(self, study):
+        axes = nb.plots.draw(study, "front").axes[0]
+        (marks,) = [each for each in axes.collections if each.get_label() == "front"]
+        assert sorted(map(tuple, marks.get_offsets().tolist())) == sorted(trial.values for trial in study.front)
+        assert axes.get_ylabel() == "energy (more is better)"
+
+    def test_three_objectives_have_three_pairs(self):
+        study = nb.Study(nb.Sphere(2), objectives=("a", "b", "c"))
+        for x in study.space.random(5, rng=seeded(1)):
+            study.add(x, tuple(x.tolist()))
+        assert len(nb.plots.draw(study, "front").axes) == 3
+
+    def test_the_volume_grows_to_that_of_the_study(self, study):
+        numbers = nb.plots.summarise(study)
+        assert numbers["hypervolume"] == sorted(numbers["hypervolume"])
+        assert numbers["hypervolume"][-1] == pytest.approx(study.hypervolume())
+        assert numbers["front"] == [trial.index for trial in study.front]
+        assert json.loads(json.dumps(numbers))["values"][-1] is None
+        assert set(numbers["leave_one_out"]) == set(NAMES)
+
+    def test_the_report(self, study):
+        html = nb.report.page(study)
+        assert "could not be" not in html
+        for kind in ("front", "hypervolume", "predictions error", "predictions energy"):
+            assert f'data-kind="{kind}"' in html
+        assert 'data-kind="best"' not in html
+        assert "error (minimize), energy (maximize) on" in html
+        assert html.count('<tr class="best">') == len(study.front)

@@ -283,7 +283,7 @@ class History(Sequence[Trial]):
 
     @property
     def signs(self) -> Tensor:
-        """For each objective, (m,), what its values are multiplied with so that the least is the best."""
+        """What the values of each objective are multiplied with so that the least is the best, (m,)."""
         return torch.tensor([1.0 if way == "minimize" else -1.0 for way in self.directions], dtype=torch.float64)
 
     @property

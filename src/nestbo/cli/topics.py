@@ -59,7 +59,9 @@ PROBLEMS = {
 }
 PLOTS = {
     "convergence": Entry("--kind convergence", "The values and the best value so far."),
-    "best": Entry("--kind best", "The best point."),
+    "front": Entry("--kind front", "Several objectives: the trials that nothing dominates."),
+    "hypervolume": Entry("--kind hypervolume", "Several objectives: how much of the outcomes the front dominates."),
+    "best": Entry("--kind best", "The best point, or where values are noisy the recommended one."),
     "surrogate": Entry("--kind surrogate", "What the model believes."),
     "predictions": Entry("--kind predictions", "Whether the model is reliable."),
     "latent": Entry("--kind latent", "The nested space of HD-GaBO, with the evaluations."),

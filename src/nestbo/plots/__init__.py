@@ -13,7 +13,9 @@ from matplotlib.figure import Figure
 from nestbo.plots.arms import arms
 from nestbo.plots.best import best
 from nestbo.plots.convergence import convergence
+from nestbo.plots.front import front, hypervolume
 from nestbo.plots.latent import latent
+from nestbo.plots.one import reduced
 from nestbo.plots.predictions import predictions
 from nestbo.plots.reconstruction import reconstruction
 from nestbo.plots.style import STYLE
@@ -25,6 +27,8 @@ from nestbo.specification import check_known
 
 DRAWINGS: dict[str, Callable[[Study], Figure]] = {
     "convergence": convergence,
+    "front": front,
+    "hypervolume": hypervolume,
     "best": best,
     "surrogate": surrogate,
     "predictions": predictions,
@@ -35,14 +39,18 @@ DRAWINGS: dict[str, Callable[[Study], Figure]] = {
 }
 
 
-def draw(study: Study, kind: str = "convergence") -> Figure:
+OF_ALL = ("front", "hypervolume")  # objectives; other pictures are of one
+
+
+def draw(study: Study, kind: str = "convergence", objective: str | None = None) -> Figure:
     """A figure of a study, to show or to save: ``draw(study, "surrogate").savefig("surrogate.png")``.
 
-    A study that has too little to show gives a figure that says so in words.
+    A study that has too little to show gives a figure that says so in words. Where there are several objectives, all
+    pictures but "front" and "hypervolume" are of one ``objective``, the first unless another one is named.
     """
     check_known("kind of picture", kind, DRAWINGS)
     with matplotlib.rc_context(STYLE):
-        return DRAWINGS[kind](study)
+        return DRAWINGS[kind](study if kind in OF_ALL else reduced(study, objective))
 
 
-__all__ = ["DRAWINGS", "draw", "summarise"]
+__all__ = ["DRAWINGS", "OF_ALL", "draw", "summarise"]

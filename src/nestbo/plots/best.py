@@ -29,14 +29,20 @@ class Panel:
 
 
 def best(study: Study) -> Figure:
-    """The best point: a direction as an arrow, a matrix as an ellipse or by its entries, a product by its factors."""
+    """The best point: a direction as an arrow, a matrix as an ellipse or by its entries, a product by its factors.
+
+    Where values are noisy, it is the recommended point.
+    """
     view = View(study)
     if not view.told:
         return words(view.title, view.nothing)
-    parts = _parts(view.space, view.best.x)
+    trial = (study.recommend() if view.history.noisy else None) or view.best
+    parts = _parts(view.space, trial.x)
     shown = [(space, x.numpy(), panel(space)) for space, x in parts[:_MOST]]
     widths = [chosen.width for *_, chosen in shown]
-    made = figure(f"{view.title}; best {number(view.best.value)} (trial {view.best.index})", max(5.0, sum(widths)), 3.9)
+    found = f"recommended: trial {trial.index}" if view.history.noisy else f"best {number(trial.value)}"
+    found += "" if view.history.noisy else f" (trial {trial.index})"
+    made = figure(f"{view.title}; {found}", max(5.0, sum(widths)), 3.9)
     cells = made.add_gridspec(1, len(shown), width_ratios=widths)
     for k, (space, x, chosen) in enumerate(shown):
         axes = made.add_subplot(cells[k], projection=chosen.projection)

@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from nestbo.history import History
+from nestbo.history import History, Trial
 from nestbo.manifolds import Space
 from nestbo.plots.nesting import nested_models, unnested
 from nestbo.plots.style import words
@@ -61,6 +61,10 @@ class Projected:
         history = self.study.history
         points = self.surrogate.mapping.project(history.points)
         return replace(history, trials=tuple(replace(trial, x=z) for trial, z in zip(history, points, strict=True)))
+
+    def recommend(self) -> Trial | None:
+        found = self.study.recommend()
+        return None if found is None else next(trial for trial in self.history if trial.index == found.index)
 
     def standings(self) -> Sequence[Any]:
         return self.study.standings()

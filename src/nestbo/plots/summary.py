@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from nestbo.plots.view import WIDTH, Array, Study, View
+from nestbo.plots.front import volumes_so_far
+from nestbo.plots.one import One
+from nestbo.plots.view import WIDTH, Array, Study, View, objective_names
 
 LEVELS = (0.5, 0.8, 0.95)
 FEWEST = 3  # values for which leaving one out says something
@@ -17,9 +19,13 @@ def summarise(study: Study) -> dict[str, Any]:
     """What a study has found, as numbers, texts and lists that ``json`` can write.
 
     ``values`` and ``best_so_far`` have an entry per finished trial, None where there is no number; ``leave_one_out``
-    is None without a model or with fewer than three values; ``arms`` is empty unless several compete.
+    is None without a model or with fewer than three values; ``arms`` is empty unless several compete. Where there are
+    several objectives, ``values`` has a list for each trial, ``leave_one_out`` an entry for each objective, and
+    ``front`` and ``hypervolume`` stand in place of ``best`` and ``best_so_far``.
     """
     view = View(study)
+    if view.history.several:
+        return _of_several(study, view)
     best = view.history.best
     return {
         "space": study.space.specification,
@@ -33,6 +39,26 @@ def summarise(study: Study) -> dict[str, Any]:
         "times": _times(study),
         "leave_one_out": leave_one_out(view),
         "arms": _arms(view),
+    }
+
+
+def _of_several(study: Study, view: View) -> dict[str, Any]:
+    """The same for several objectives."""
+    names = objective_names(study)
+    each = (leave_one_out(View(One(study, place))) for place in range(len(names)))
+    return {
+        "space": study.space.specification,
+        "strategy": study.strategy.specification,
+        "objectives": list(names),
+        "direction": list(view.history.directions),
+        "counts": {"told": len(view.told), "failed": len(view.failed), "asked": len(view.history.pending)},
+        "index": [trial.index for trial in view.finished],
+        "values": [list(trial.values) or None for trial in view.finished],
+        "front": [trial.index for trial in view.history.front],
+        "hypervolume": volumes_so_far(view.finished) if view.told else [],
+        "times": _times(study),
+        "leave_one_out": dict(zip(names, each, strict=True)),
+        "arms": [],
     }
 
 

@@ -33,6 +33,13 @@ class Study(Protocol):
     def times(self) -> Mapping[int, tuple[float | None, float | None]]: ...
     def models(self) -> Mapping[str, Any]: ...
     def standings(self) -> Sequence[Any]: ...
+    def recommend(self) -> Trial | None: ...
+
+
+def objective_names(study: Study) -> tuple[str, ...]:
+    """What the objectives of a study are called; "value" where there is one that has no name."""
+    names: tuple[str, ...] = getattr(study, "objectives", ("value",))
+    return names
 
 
 class View:

@@ -64,7 +64,10 @@ def _about(study: Study, now: Snapshot, name: str, facts: Mapping[str, Any]) -> 
     from nestbo.plots import summarise
 
     numbers, error = _attempt(lambda: summarise(now))
-    finished = now.history.finished
+    finished, front = now.history.finished, now.history.front
+    best = None if now.history.several else now.history.best
+    recommended = _attempt(lambda: now.recommendation)[0]
+    shown = best if recommended is None else recommended.trial
     return {
         "name": name,
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -72,16 +75,18 @@ def _about(study: Study, now: Snapshot, name: str, facts: Mapping[str, Any]) -> 
         "error": error,
         "budget": facts.get("budget"),
         "counts": dict.fromkeys(("told", "failed", "asked"), 0) | Counter(t.state for t in now.history),
-        "best": now.history.best,
-        "best_json": None if now.history.best is None else json.dumps(now.history.best.x.tolist()),
-        "recommended": _attempt(now.recommended)[0],
+        "ways": ", ".join(f"{name} ({way})" for name, way in zip(now.objectives, now.history.directions, strict=True)),
+        "best": best,
+        "front": [trial.index for trial in front],
+        "recommended": recommended,
+        "shown_json": None if shown is None else json.dumps(shown.x.tolist()),
         "infeasible": sum(trial.state == "told" and not trial.feasible for trial in now.history),
         "constrained": any(trial.constraints for trial in now.history),
         "stale": _stale(now),
         "times": _times(now),
-        "leave_one_out": None if numbers is None else numbers["leave_one_out"],
+        "leave_one_out": None if numbers is None or now.history.several else numbers["leave_one_out"],
         "models": [] if error else _models(now),
-        "standings": [] if error or finished.best is None or len(now.standings()) < 2 else now.standings(),
+        "standings": [] if error or not finished.front or len(now.standings()) < 2 else now.standings(),
         "figures": _figures(now),
         "failures": Counter(t.told.failed for t in finished if t.status == "failed").most_common(),
         "rows": [_row(trial, now) for trial in now.history],
@@ -102,26 +107,31 @@ def _figures(now: Snapshot) -> dict[str, dict[str, Any]]:
     """The pictures that say something about this study, by kind."""
     from nestbo.plots import DRAWINGS
 
-    if now.history.best is None:
+    if not now.history.front:
         return {}
     nested, _ = _attempt(lambda: any(m.mapping.latent != m.mapping.ambient for m in now.models().values()))
     several, _ = _attempt(lambda: len(now.standings()) > 1)
+    many = now.history.several
     wanted = {"latent": nested, "subspace": nested, "reconstruction": nested, "arms": several}
-    return {kind: _figure(now, kind) for kind in DRAWINGS if wanted.get(kind, True)}
+    wanted |= {"front": many, "hypervolume": many, "best": not many, "convergence": not many}
+    wanted |= {"surrogate": not many, "predictions": not many}
+    found = {kind: _figure(now, kind) for kind in DRAWINGS if wanted.get(kind, True)}
+    each = {f"predictions {name}": _figure(now, "predictions", name) for name in now.objectives} if many else {}
+    return found | each
 
 
-def _figure(now: Snapshot, kind: str) -> dict[str, Any]:
-    source, error = _attempt(lambda: _drawn(now, kind))
+def _figure(now: Snapshot, kind: str, objective: str | None = None) -> dict[str, Any]:
+    source, error = _attempt(lambda: _drawn(now, kind, objective))
     return {"source": source, "error": error}
 
 
-def _drawn(now: Snapshot, kind: str) -> str:
+def _drawn(now: Snapshot, kind: str, objective: str | None) -> str:
     """A picture as the address of an image that contains it: as such, it can run nothing."""
     import matplotlib
 
     from nestbo.plots import draw
 
-    figure = draw(now, kind)
+    figure = draw(now, kind, objective)
     figure.suptitle("")  # the page has its own headings
     with matplotlib.rc_context(_SETTINGS):
         drawing = _saved(figure, format="svg", metadata={"Date": None, "Creator": None})
@@ -145,14 +155,15 @@ def _models(now: Snapshot) -> list[dict[str, Any]]:
             "lengthscale": ", ".join(_number(scale) for scale in model.gp.lengthscale.tolist()),
             "noise": math.sqrt(model.gp.noise.item()),
         }
-        for name, model in (now.models().items() if now.history.best is not None else ())
+        for name, model in (now.models().items() if now.history.front else ())
     ]
 
 
 def _stale(now: Snapshot) -> int | None:
-    """How many evaluations finished after the best one."""
-    best, finished = now.history.best, now.history.finished
-    return None if best is None else sum(trial.index > best.index for trial in finished)
+    """How many evaluations finished after the best one, or after the newest one of the front."""
+    front, finished = now.history.front, now.history.finished
+    last = front[-1] if front and now.history.several else front[0] if front else None
+    return None if last is None else sum(trial.index > last.index for trial in finished)
 
 
 def _seconds(trial: Trial, now: Snapshot) -> float | None:
@@ -180,6 +191,7 @@ def _row(trial: Trial, now: Snapshot) -> dict[str, Any]:
     return {
         "trial": trial,
         "arm": trial.memory.arm or "",
+        "values": list(trial.values) or [None] * len(now.objectives),
         "told": told,
         "date": "" if told is None else _date(told),
         "seconds": _seconds(trial, now),

@@ -8,6 +8,7 @@ from typing import Any
 
 from nestbo.history import Trial
 from nestbo.study import Study
+from nestbo.study.judging import Recommendation
 
 
 class Snapshot:
@@ -17,6 +18,7 @@ class Snapshot:
         self._study = study.copy()
         self.space, self.strategy, self.direction = study.space, study.strategy, study.direction
         self.history, self.times = self._study.history, self._study.times
+        self.objectives = study.objectives
 
     @cached_property
     def _models(self) -> Mapping[str, Any]:
@@ -26,10 +28,15 @@ class Snapshot:
     def _standings(self) -> Sequence[Any]:
         return self._study.standings()
 
-    def recommended(self) -> Trial | None:
-        """The trial to rely on, where it is another one than the best."""
-        found, best = self._study.recommend(), self.history.best
-        return None if found is None or best is None or found.index == best.index else found
+    @cached_property
+    def recommendation(self) -> Recommendation | None:
+        """The trial to rely on and what the model expects there; None where values are exact, or there are none."""
+        return None if self.history.several else self._study.recommendation()
+
+    def recommend(self) -> Trial | None:
+        """The trial to rely on."""
+        found = self.recommendation
+        return self.history.best if found is None else found.trial
 
     def models(self) -> Mapping[str, Any]:
         """The surrogates by name, the leading one first."""

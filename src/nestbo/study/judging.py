@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -16,7 +16,18 @@ from nestbo.study.record import Record
 from nestbo.study.shelf import Modelling, rules_of
 from nestbo.surrogate import Model, Surrogate
 
+_WIDTH = 1.959963984540054  # standard deviations on either side of a 95 % interval
 _DEVIATES = torch.linspace(-8, 8, 401, dtype=torch.float64)  # beyond 8 deviations, the normal density is below 1e-14
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """A trial, the value that the model expects there without the noise, and the ends of its 95 % interval."""
+
+    trial: Trial
+    mean: float
+    low: float
+    high: float
 
 
 class Judging(Record):
@@ -24,16 +35,22 @@ class Judging(Record):
 
     def recommend(self) -> Trial | None:
         """The told trial to rely on: where values are noisy, that with the best posterior mean; else the best."""
+        found = self.recommendation()
+        return self.best if found is None else found.trial
+
+    def recommendation(self) -> Recommendation | None:
+        """The told trial with the best posterior mean, with what the model expects there; None for exact values."""
         history = self._read()
         history.check_one("recommended trial")
         told = [trial for trial in history.finished if trial.status == "told" and trial.feasible]
         if not told or not history.noisy:
-            return self.best
+            return None
         models = self.models() or self._models(GaBO())
         model = models.get("full", next(iter(models.values())))
-        mean = model.predict(torch.stack([trial.x for trial in told]))
-        found = told[int(mean.argmin())]
-        return replace(found, x=found.x.clone())
+        points = torch.stack([trial.x for trial in told])
+        at, sign = int(model.predict(points).argmin()), float(history.signs)
+        low, mean, high = sorted(sign * model.predict(points[at], side * _WIDTH).item() for side in (-1, 0, 1))
+        return Recommendation(replace(told[at], x=told[at].x.clone()), mean, low, high)
 
     def expected_gain(self) -> float | None:
         """What the next evaluation is expected to gain over the best value, in the units of the objective.
