@@ -71,7 +71,8 @@ def minimum_html(found: Minimum) -> str:
         "ended": found.message,
         "x": _short(found.x.numpy()),
     }
-    drawn = "" if found.space is None else _picture(_Shown(found.space, found.history))
+    chosen = next((trial for trial in found.history if trial.x.equal(found.x)), None)
+    drawn = "" if found.space is None else _picture(_Shown(found.space, found.history, chosen))
     return f"<b>Minimum</b>{_table(facts)}{drawn}"
 
 
@@ -81,12 +82,16 @@ class _Shown:
 
     space: Space
     history: History
+    chosen: Trial | None = None
     direction: str = "minimize"
     strategy: Any = None
     times: Mapping[int, tuple[float | None, float | None]] = None  # type: ignore[assignment]
 
     def models(self) -> dict[str, Any]:
         return {}
+
+    def recommend(self) -> Trial | None:
+        return self.chosen
 
     def standings(self) -> list[Any]:
         return []
