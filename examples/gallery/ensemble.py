@@ -1,12 +1,12 @@
 """A committee that reads digits.
 
-Three classifiers vote on which digit an image of 8 × 8 pixels shows: nearest neighbours, a forest of trees, and logistic
+Three classifiers vote on which digit an image of 8 × 8 pixels shows: nearest neighbours, a forest of trees, logistic
 regression. Each has settings of its own: whole numbers, a choice, a strength; and their votes have weights. Wanted is
 the committee with the lowest log loss whose forest fits into a microcontroller, at most 2,000 nodes, which are counted
 only after it is grown.
 
-The space is a product of a simplex (weights add up to one), whole numbers, a choice without order, and a box: no part is
-rounded or relaxed into another one. scikit-learn (BSD-3-Clause) brings images and classifiers.
+The space is a product of a simplex (weights add up to one), whole numbers, a choice without order, and a box: no part
+is rounded or relaxed into another one. scikit-learn (BSD-3-Clause) brings images and classifiers.
 """
 
 import numpy as np
