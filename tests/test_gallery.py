@@ -2,6 +2,7 @@
 
 import ast
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -203,3 +204,25 @@ class TestSuite:
     @staticmethod
     def run(method, seed, reached):
         return Run("peg", method, "manifold", seed, 1, (reached,), 0, reached, 0.1, 0.1)
+
+
+class TestPages:
+    @pytest.mark.parametrize("name", CATALOGUE)
+    def test_every_example_has_a_page_with_its_picture_and_its_own_code(self, name):
+        page = (ROOT / "docs" / "gallery" / f"{name}.md").read_text()
+        assert f"](pictures/{name}.png)" in page
+        code = page.split("```python\n")[1].split("```")[0]
+        own = (folder() / f"{name}.py").read_text().split('if __name__ == "__main__":\n')[1]
+        assert code == textwrap.dedent(own)
+
+    def test_the_gallery_page_shows_all(self):
+        page = (ROOT / "docs" / "gallery" / "index.md").read_text()
+        assert [name for name in CATALOGUE if f"](pictures/{name}-small.png)]({name}.md)" not in page] == []
+        licences = page[page.index("## Licences") :]
+        packages = {"scikit-learn": "scikit-learn", "rdkit": "RDKit", "mujoco": "MuJoCo", "rtree": "Rtree"}
+        shown = [packages.get(package, package) for package in MODULES]
+        assert [name for name in shown if f"[{name}]".lower() not in licences.lower()] == []
+
+    def test_pictures_are_small(self):
+        pictures = list((ROOT / "docs" / "gallery" / "pictures").glob("*.png"))
+        assert [picture.name for picture in pictures if picture.stat().st_size > 100_000] == []

@@ -114,7 +114,12 @@ class Run:
     @classmethod
     def read(cls, path: Path) -> Run:
         """From a file."""
-        found = json.loads(path.read_text(encoding="utf-8"))
+        return cls.parse(path.read_text(encoding="utf-8"))
+
+    @classmethod
+    def parse(cls, text: str) -> Run:
+        """From its text."""
+        found = json.loads(text)
         return cls(**{**found, "values": tuple(found["values"])})
 
 

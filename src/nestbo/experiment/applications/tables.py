@@ -41,9 +41,14 @@ class Row:
 
 
 def read(places: Iterable[Path]) -> list[Run]:
-    """The complete runs in folders."""
-    found = [Run.read(path) for place in places for path in sorted(place.glob("*.json"))]
-    return [run for run in found if run.complete]
+    """The complete runs in folders, and all runs in files with one on each line."""
+    found: list[Run] = []
+    for place in places:
+        if place.is_dir():
+            found += [run for path in sorted(place.glob("*.json")) if (run := Run.read(path)).complete]
+        else:
+            found += [Run.parse(line) for line in place.read_text(encoding="utf-8").splitlines()]
+    return found
 
 
 def tables(runs: Sequence[Run], only: str | None = None) -> list[str]:

@@ -1,0 +1,84 @@
+"""The tables of docs/gallery, from what the suite applications left behind.
+
+nestbo bench run --suite applications --trials 10 --jobs 16 --out DIR
+python benchmarks/gallery.py DIR --machine "16-core CPU"
+
+With --keep FILE the runs are written to one small file as well (values that methods reached, not every evaluation).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from dataclasses import asdict
+from pathlib import Path
+
+from nestbo.experiment.applications import METHODS, Run, read
+from nestbo.experiment.applications.tables import OURS, Row, compared, rows_of, table
+from nestbo.gallery import CATALOGUE
+
+PAGES = Path(__file__).parent.parent / "docs" / "gallery"
+RIVALS = [name for name in METHODS if name not in (OURS, "nestbo-metric")]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("places", type=Path, nargs="+", help="folders of results, or files that --keep wrote")
+    parser.add_argument("--machine", required=True, help='such as "16-core CPU"')
+    parser.add_argument("--keep", type=Path)
+    given = parser.parse_args()
+    runs = read(given.places)
+    if given.keep:
+        given.keep.write_text("\n".join(json.dumps(asdict(run) | {"values": []}) for run in runs) + "\n")
+    for name in CATALOGUE:
+        rows = rows_of([run for run in runs if run.application == name])
+        if rows:
+            put(PAGES / f"{name}.md", f"table {name}", [*table(rows), "", said(rows, name, given.machine)])
+    put(PAGES / "index.md", "overview", overview(runs))
+
+
+def said(rows: list[Row], name: str, machine: str) -> str:
+    """With which command, budget and machine a table was made."""
+    command = f"`nestbo bench run --suite applications --problems {name} --out DIR`"
+    return f"{command}, {rows[0].runs[0].budget} evaluations each, {machine}, one thread per run."
+
+
+def overview(runs: list[Run]) -> list[str]:
+    """One line per application: the median of nestbo and of each rival on the better one of its coordinates."""
+    head = [
+        "application",
+        "nestbo",
+        *(METHODS[name].about for name in RIVALS),
+        "nestbo against the best rival",
+        "seeds",
+    ]
+    lines = ["| " + " | ".join(head) + " |", "|---|" + "--:|" * (len(head) - 1)]
+    for name in CATALOGUE:
+        rows = rows_of([run for run in runs if run.application == name])
+        ours = next((row for row in rows if row.method == OURS), None)
+        if ours is not None:
+            lines.append(f"| [{CATALOGUE[name].about}]({name}.md) | " + " | ".join(line(ours, rows)) + " |")
+    return lines
+
+
+def line(ours: Row, rows: list[Row]) -> list[str]:
+    best = {name: next((row for row in rows if row.method == name), None) for name in RIVALS}  # rows are sorted
+    strongest = next(row for row in rows if row.method in RIVALS)
+    lowest = min(ours.median, strongest.median)
+    shown = [ours, *best.values()]
+    texts = ["–" if row is None else f"{row.median:.4g}" for row in shown]
+    bold = [f"**{t}**" if row is not None and row.median == lowest else t for t, row in zip(texts, shown, strict=True)]
+    verdict = compared(ours, strongest) or "too few seeds to say"
+    return [*bold, verdict, str(len(ours.runs))]
+
+
+def put(page: Path, mark: str, lines: list[str]) -> None:
+    """Replace what is between a mark and the next end."""
+    text = page.read_text(encoding="utf-8")
+    pattern = re.compile(rf"(<!-- {re.escape(mark)} -->\n).*?(<!-- end -->)", re.DOTALL)
+    page.write_text(pattern.sub(lambda m: m[1] + "\n".join(lines) + "\n\n" + m[2], text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
