@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import itertools
 import json
 import math
 import sys
@@ -106,10 +105,10 @@ def summary(study: Study | Light, path: str) -> dict[str, Any]:
 def write_csv(study: Study | Light, file: TextIO) -> None:
     """One line for each trial, one column for each number of its point."""
     writer = csv.writer(file, lineterminator="\n")
-    columns = ["_".join(map(str, at)) for at in itertools.product(*map(range, study.shape))]
+    space = study.space
     told = next((trial.constraints for trial in study.history if trial.constraints is not None), ())
     noted = any(trial.told.note for trial in study.history)
-    names = [*(f"x{name}" for name in columns), *(f"constraint{k}" for k in range(len(told))), *["note"] * noted]
+    names = [*(f"x{label}" for label in space.labels), *(f"constraint{k}" for k in range(len(told))), *["note"] * noted]
     values = [f"value_{name}" for name in study.objectives] if study.several else ["value"]
     writer.writerow(["index", "status", *map(cell, values), "failed", "asked_at", "told_at", *names])
     for trial, row in zip(study.history, records(study), strict=False):
@@ -117,7 +116,7 @@ def write_csv(study: Study | Light, file: TextIO) -> None:
         found = trial.values or [None] * len(values)
         start = [trial.index, trial.state, *found, failed, row["asked_at"], row["told_at"]]
         end = [cell(trial.told.note or "")] * noted
-        writer.writerow([*start, *trial.x.flatten().tolist(), *(trial.constraints or [None] * len(told)), *end])
+        writer.writerow([*start, *space.cells(trial.x), *(trial.constraints or [None] * len(told)), *end])
 
 
 def write_jsonl(study: Study | Light, file: TextIO) -> None:

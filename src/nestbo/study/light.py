@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+from dataclasses import dataclass
 from typing import Any, Self
 
 from nestbo.errors import ArgumentError, StoreError
@@ -17,11 +19,30 @@ from nestbo.study.settings import directed, noise_of, objective_names
 _NEEDED = ("space", "strategy", "seed", "direction", "noise")
 
 
+@dataclass(frozen=True)
+class Numbers:
+    """What is known of a space whose points are read as plain numbers: its parameters have no names."""
+
+    point_shape: tuple[int, ...]
+    names: None = None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What tells the entries of a point apart: 0, 1, … or 0_0, 0_1, …."""
+        return tuple("_".join(map(str, at)) for at in itertools.product(*map(range, self.point_shape)))
+
+    def cells(self, x: Any) -> list[Any]:
+        """The entries of a point, in the order of the labels."""
+        found: list[Any] = x.flatten().tolist()
+        return found
+
+
 class Light(Mending):
     """The study in a file; its points are NumPy arrays. They are not compared with the space, as those of Study are."""
 
     def __init__(self, store: Store, settings: dict[str, Any]) -> None:
         self._store, store.shape = store, tuple(settings[SHAPE])
+        self.space = Numbers(store.shape)
         self.objectives = objective_names(None)
         self.direction, self.noise = directed(settings["direction"], 1), noise_of(settings["noise"], 1)
         self._open()

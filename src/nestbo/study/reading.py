@@ -32,11 +32,6 @@ class Reading:
         self._known, self._times = Known(), dict[int, Times]()
         self._kept: dict[str, Any] | None = None  # the settings of a study that is closed
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of a point."""
-        return self._store.shape
-
     def _own(self, trial: Trial) -> Trial:
         """The trial with a point of its own, for a user who may change it."""
         return replace(trial, x=trial.x.clone())

@@ -10,13 +10,13 @@ import numpy as np
 from nestbo.errors import NestboError
 from nestbo.history import Trial
 from nestbo.storage import Times
-from nestbo.study.record import Record
+from nestbo.study.reading import Reading
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-class Tables(Record):
+class Tables(Reading):
     """The part of a study that gives its trials away."""
 
     def to_dataframe(self) -> DataFrame:
