@@ -418,6 +418,27 @@ def test_several_processes_share_a_file(tmp_path):
     assert study.best_trial.params == params(point(study.best_trial, space), space)
 
 
+def test_several_objectives_are_those_of_a_study():
+    space = Sphere(12)
+    study = begun(space, directions=["minimize", "maximize"])
+    own = nb.Study(space, objectives=("a", "b"), direction=("minimize", "maximize"), seed=0)
+
+    def both(trial):
+        x = suggest(trial, space)
+        assert torch.equal(x, own.ask().x)
+        if trial.number == 2:
+            own.tell(trial.number, failed="on purpose")
+            raise ValueError
+        own.tell(trial.number, (x[0].item(), x[1].item()))
+        return x[0].item(), x[1].item()
+
+    study.optimize(both, n_trials=7, catch=ValueError)
+    history = study.sampler.history(study)
+    assert history.direction == ("minimize", "maximize")
+    assert [trial.index for trial in history.front] == sorted(trial.number for trial in study.best_trials)
+    assert history[-1].memory.arm == "front"
+
+
 class TestMistakes:
     def test_another_space_in_the_objective(self):
         trial = begun(Sphere(2)).ask()
@@ -426,9 +447,12 @@ class TestMistakes:
         with pytest.raises(ArgumentError, match=r"got 'y' from Sphere\(2\)"):
             suggest(trial, Sphere(2), "y")
 
-    def test_several_objectives(self):
-        study = begun(Sphere(1), directions=["minimize", "minimize"])
+    def test_several_objectives_and_a_method_for_one(self):
+        study = begun(Sphere(5), HDGaBO(latent_dim=2), directions=["minimize", "minimize"])
         with pytest.raises(ArgumentError, match="one objective, got 2"):
+            suggest(study.ask(), Sphere(5))
+        study = optuna.create_study(sampler=ManifoldSampler(Sphere(1), noise=0.1), directions=["minimize"] * 2)
+        with pytest.raises(ArgumentError, match="a single objective, got 2"):
             suggest(study.ask(), Sphere(1))
 
     def test_what_is_not_a_space_or_a_strategy(self):

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.samplers import BaseSampler, RandomSampler
-from optuna.study import Study
+from optuna.study import Study, StudyDirection
 from optuna.trial import BaseTrial, FrozenTrial, Trial, TrialState
 from torch import Tensor
 
@@ -26,15 +26,20 @@ from nestbo import study as own
 from nestbo.bridges.parameters import assembled, distributions, entries, params, point
 from nestbo.errors import ArgumentError
 from nestbo.evaluation import numbers
-from nestbo.history import History
+from nestbo.history import Direction, History
 from nestbo.manifolds import Space
 from nestbo.memory import Memory
-from nestbo.strategies import Strategy, Suggestion
+from nestbo.strategies import Strategy, Suggestion, default_strategy
 
 _SUGGESTION = "nestbo:suggestion"
 _SPACE = "nestbo:space:"  # of the point whose name follows
 _CONSTRAINTS = "constraints"  # where Optuna keeps a list; those with a name are at "constraints:name"
 _SEEN = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.RUNNING)
+_WAYS: dict[StudyDirection, Direction] = {
+    StudyDirection.MINIMIZE: "minimize",
+    StudyDirection.MAXIMIZE: "maximize",
+    StudyDirection.NOT_SET: "minimize",
+}
 _TOLERANCE = 1e-6  # how far a point may lie off its space, as in ``Space.check``
 
 
@@ -45,9 +50,10 @@ class ManifoldSampler(BaseSampler):
     pending, failed trials as the worst value so far, and pruned ones by their last intermediate value. Constraints of
     trials are observed constraints; ``constraints_func`` gives them as it does in Optuna's samplers, numbers ≤ 0 where
     they are satisfied. A suggestion depends on the seed, the number of the trial and the trials before it, so that
-    workers may share a seed. Parameters outside of the space are drawn at random, and the model does not see them: put
-    them into the space as a ``Box``. Trials of another space are left out, with a warning. ``noise`` is the variance of
-    the noise of values, if it is known; ``name`` that of the point among the parameters.
+    workers may share a seed. In a study with several directions, it suggests what adds most to the front, by GaBO
+    unless another strategy is given. Parameters outside of the space are drawn at random, and the model does not see
+    them: put them into the space as a ``Box``. Trials of another space are left out, with a warning. ``noise`` is the
+    variance of the noise of values, if it is known; ``name`` that of the point among the parameters.
 
     >>> import optuna
     >>> import nestbo as nb
@@ -75,6 +81,7 @@ class ManifoldSampler(BaseSampler):
         with own.Study(space, strategy, seed=seed, noise=noise) as checked:
             self.space, self.strategy = checked.space, checked.strategy
             self.seed, self.noise = checked.seed, checked.noise
+        self._chosen = strategy is not None
         self.name, self.constraints_func = name, constraints_func
         self._parameters = distributions(space, name)
         self._warned = False
@@ -88,7 +95,7 @@ class ManifoldSampler(BaseSampler):
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        _check_single(study)
+        self._check_count(study)
         enqueued = _some(trial.system_attrs.get("fixed_params", {}), self._parameters)
         if len(enqueued) == len(self._parameters) or not _some(search_space, self._parameters):
             return {}
@@ -113,7 +120,6 @@ class ManifoldSampler(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        _check_single(study)
         seed = int(self._seed(trial, zlib.crc32(param_name.encode())).generate_state(1)[0])
         return RandomSampler(seed=seed).sample_independent(study, trial, param_name, param_distribution)
 
@@ -131,11 +137,27 @@ class ManifoldSampler(BaseSampler):
         rng = torch.Generator().manual_seed(int(self._seed(trial).generate_state(1, np.uint64)[0]))
         history = self.history(study, trial)
         for _ in range(own.ATTEMPTS):
-            (suggestion,) = self.strategy.suggest(self.space, history.to_minimise, 1, rng)
+            (suggestion,) = self._strategy(history.several).suggest(self.space, history.to_minimise, 1, rng)
             known, history = {t.index for t in history}, self.history(study, trial)
             if not own.too_near(self.space, [suggestion.x], [t.x for t in history if t.index not in known]):
                 break
         return suggestion
+
+    def _strategy(self, several: bool) -> Strategy:
+        """The strategy given, or the default one for as many objectives."""
+        return self.strategy if self._chosen or not several else default_strategy(self.space, several=True)
+
+    def _check_count(self, study: Study) -> None:
+        """Refuse what works with one objective only, before anything is evaluated."""
+        if len(study.directions) < 2:
+            return
+        if not self._strategy(several=True).several:
+            raise ArgumentError(
+                f"{self.strategy} works with one objective, got {len(study.directions)} directions. Leave the strategy "
+                "out, or take GaBO() or RandomSearch()."
+            )
+        if self.noise is not None:
+            raise ArgumentError(f"noise is the variance of a single objective, got {len(study.directions)} directions.")
 
     def _seed(self, trial: FrozenTrial, *more: int) -> np.random.SeedSequence:
         return np.random.SeedSequence([self.seed, trial.number, *more])
@@ -148,8 +170,8 @@ class ManifoldSampler(BaseSampler):
         self._warn(sum(t.number in stored or self._is_of_other(t) for t in trials) - len(ours))
         least = _least(_constraints(trial) for trial in ours)
         read = tuple(self._read(trial, stored[trial.number], least) for trial in ours)
-        direction = "minimize" if study.direction.name == "MINIMIZE" else "maximize"
-        return History(read, self.noise, direction)  # type: ignore[arg-type]
+        ways = tuple(_WAYS[direction] for direction in study.directions)
+        return History(read, self.noise, ways if len(ways) > 1 else ways[0])
 
     def _read(self, trial: FrozenTrial, stored: Mapping[str, Any], least: dict[str, float]) -> record.Trial:
         """A trial as strategies see it; a constraint that it does not name is the least told, as in ``History``."""
@@ -157,11 +179,11 @@ class ManifoldSampler(BaseSampler):
         asked = record.Trial(trial.number, x, memory=Memory.of(kept.get("memory", kept.get("notes", {}))))
         if trial.state == TrialState.RUNNING:
             return asked
-        value = trial.value if trial.state != TrialState.FAIL else None
+        values = (trial.values or ()) if trial.state != TrialState.FAIL else ()
         constraints = _constraints(trial)
-        if value is None or not all(map(math.isfinite, (value, *constraints.values()))):
+        if not values or not all(map(math.isfinite, (*values, *constraints.values()))):
             return asked.with_failure()
-        return asked.with_value(value, constraints=tuple((least | constraints).values()) if constraints else None)
+        return asked.with_value(*values, constraints=tuple((least | constraints).values()) if constraints else None)
 
     def _stored(self, trial: FrozenTrial) -> Mapping[str, Any] | None:
         """The parameters that the objective has read, or, while it runs, that were enqueued or suggested for it."""
@@ -238,11 +260,6 @@ def _suggested(trial: BaseTrial, key: str, wanted: FloatDistribution) -> float:
     if not math.isfinite(number):
         raise ArgumentError(f"Parameters of a point are finite, got {number} for {key!r}. Enqueue params(x, space).")
     return number
-
-
-def _check_single(study: Study) -> None:
-    if len(study.directions) > 1:
-        raise ArgumentError(f"ManifoldSampler works with one objective, got {len(study.directions)}.")
 
 
 def _is_finite(number: Any) -> bool:
