@@ -84,8 +84,8 @@ def picture(up, axes):
     steep, drop = supported(up)
     for top, length in zip((POINTS[steep] @ turn.T)[::3], drop[::3], strict=True):
         axes.plot([top[0]] * 2, [top[1]] * 2, [top[2] - length, top[2]], color="tab:orange", linewidth=0.7)
-    axes.set_zlim(floor, floor + 70)
-    axes.set_aspect("equal")
+    axes.set_zlim(floor, vertices[:, 2].max())
+    axes.set_box_aspect(np.ptp(vertices, axis=0), zoom=1.2)
     axes.set_axis_off()
     axes.set_title(f"{cost(up):.2f} cm³, supports in orange", size=9)
 
