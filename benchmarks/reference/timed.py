@@ -19,13 +19,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
+ITERATIONS = "nb_iter_bo|n_iters"  # how the examples call their number of iterations
+
 
 def resized(text, **sizes):
     """The text of an example with other values of its variables, each of which is set once."""
     for name, value in sizes.items():
-        text, count = re.subn(rf"(?m)^(\s*{name} = )\d+", rf"\g<1>{value}", text)
+        names = ITERATIONS if name == "iterations" else name
+        text, count = re.subn(rf"(?m)^(\s*(?:{names}) = )\d+", rf"\g<1>{value}", text)
         if count != 1:
-            raise SystemExit(f"The example sets {name} {count} times, not once: it is another version.")
+            raise SystemExit(f"The example sets {names} {count} times, not once: it is another version.")
     return text.replace("['text.usetex'] = True", "['text.usetex'] = False")
 
 
@@ -51,7 +54,7 @@ def main():
     botorch.fit_gpytorch_model = timed_fit
     plt.show = lambda *arguments, **options: None
     with open(example) as file:
-        text = resized(file.read(), dim=dim, latent_dim=latent_dim, nb_iter_bo=int(iterations) + 1)
+        text = resized(file.read(), dim=dim, latent_dim=latent_dim, iterations=int(iterations) + 1)
     exec(compile(text, example, "exec"), {"__name__": "__main__"})
     arrays = {f"x{k}": x for k, (x, _) in enumerate(data[:-1])}
     arrays.update({f"y{k}": y for k, (_, y) in enumerate(data[:-1])})
