@@ -26,6 +26,7 @@ check: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy --strict --follow-imports silent tests/typed/user.py
 	$(BIN)/python -m pytest -n 2
 
 format: .venv/ready

@@ -49,11 +49,16 @@ class Observation:
 class Told:
     """What was told about a trial, by its user or by the run that evaluated it: facts, never a strategy's memory.
 
-    ``values`` is the value of a told trial, or its several values. ``constraints`` are each ≥ 0 where satisfied.
-    ``noise`` is the variance of the noise in the value. ``failed`` says why there is no value. ``violation`` says by
-    how much an added point violates constraints known in advance. ``lost`` has a line for each worker that died over
-    the trial. ``note`` is the user's own. A ``discarded`` trial is to be ignored. ``corrected`` are earlier values,
-    oldest first, which later ones replaced.
+    Args:
+        values: The value of a told trial, or its several values.
+        constraints: Numbers, each ≥ 0 where its constraint is satisfied.
+        noise: The variance of the noise in the value.
+        failed: Why there is no value.
+        violation: By how much an added point violates constraints known in advance.
+        lost: A line for each worker that died over the trial.
+        note: The user's own.
+        discarded: Whether the trial is to be ignored.
+        corrected: Earlier values, oldest first, which later ones replaced.
     """
 
     values: tuple[float, ...] = ()
@@ -71,7 +76,13 @@ class Told:
 class Trial:
     """One point, what was told about it, and what the strategy that suggested it wants to know again.
 
-    ``memory`` belongs to the strategy. Nobody else acts on it. ``space`` is where the point lies: a study knows it.
+    Args:
+        index: Its number in the study.
+        x: The point.
+        status: "asked", "told" or "failed".
+        told: What was told about it.
+        memory: The strategy's own. Nobody else acts on it.
+        space: Where the point lies: a study knows it.
 
     >>> import torch
     >>> Trial(0, torch.zeros(2)).with_value(3.5).value
@@ -86,11 +97,20 @@ class Trial:
     space: Space | None = field(default=None, compare=False, repr=False)
 
     def with_value(self, *values: float, **facts: Any) -> Trial:
-        """The same trial, told, with a value for each objective; ``facts`` are more fields of ``Told``."""
+        """The same trial, told.
+
+        Args:
+            *values: A value for each objective.
+            **facts: More fields of ``Told``.
+        """
         return replace(self, status="told", told=replace(self.told, values=values, **facts))
 
     def with_failure(self, why: str = "") -> Trial:
-        """The same trial, failed."""
+        """The same trial, failed.
+
+        Args:
+            why: Why there is no value.
+        """
         return replace(self, status="failed", told=replace(self.told, values=(), failed=why))
 
     @property
@@ -151,8 +171,11 @@ _NOTED = ("noise", "constraints", "failed", "lost", "violation")  # what notes h
 class History(Sequence[Trial]):
     """The trials of a study in the order of their indices.
 
-    ``noise`` is the variance of the noise of values, "infer" if they are noisy and it is not known, None if they are
-    taken as exact. Where there are several objectives, ``direction`` is that of each, and ``noise`` may be, too.
+    Args:
+        trials: The trials.
+        noise: The variance of the noise of values, "infer" if they are noisy and it is not known, None if they are
+            taken as exact; of several objectives, one for each or one for all.
+        direction: "minimize" or "maximize"; of several objectives, one for each.
     """
 
     trials: tuple[Trial, ...] = ()
@@ -200,7 +223,11 @@ class History(Sequence[Trial]):
         return tuple(y if direction == "minimize" else -y for y, direction in pairs)
 
     def add(self, *trials: Trial) -> History:
-        """A longer history."""
+        """A longer history.
+
+        Args:
+            *trials: What comes after the trials there are.
+        """
         return self._with((*self.trials, *trials))
 
     @property
@@ -241,7 +268,11 @@ class History(Sequence[Trial]):
         return [trial for trial in self if trial.state == "told" and trial.feasible]
 
     def check_one(self, wanted: str) -> None:
-        """Refuse what several objectives do not have."""
+        """Refuse what several objectives do not have.
+
+        Args:
+            wanted: What is wanted, in words.
+        """
         if self.several:
             raise ArgumentError(
                 f"Several objectives have no {wanted}. front are the trials that nothing dominates; choose one of them."

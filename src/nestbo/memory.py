@@ -35,22 +35,21 @@ class Fit:
 class Memory:
     """What a suggestion leaves to the next ones.
 
-    ======== ===========================================================================================
-    arm      who made the suggestion; None for a random point
-    fits     the last fit of each model, by the model's name
-    worth    by how many nats a nested model beats the full one, after the price of its basis
-    steep    whether the logarithm of the values is modelled, and after how many evaluations this was decided
-    noise    the variance of the noise of values as the model has it
-    start    the index of the trial at which a local search began
-    frame    the name of an embedded space or of a random embedding: a whole number
-    columns  the flat entries of that space's basis, in the first memory that names it
-    moved    why the suggestion is not where the acquisition function is largest; None if it is
-    span     the indices of the trials whose points a frame begins with, in the first memory that names it
-    closed   the indices of the trials around which basins are closed
-    best     the index of the best trial outside of them when it was last noticeably better than before
-    forecast for each model the value it predicted, with the values one deviation below and above
-    own      whatever a method of your own wants to know again: JSON values
-    ======== ===========================================================================================
+    Args:
+        arm: Who made the suggestion; None for a random point.
+        fits: The last fit of each model, by the model's name.
+        worth: By how many nats a nested model beats the full one, after the price of its basis.
+        steep: Whether the logarithm of the values is modelled, and after how many evaluations this was decided.
+        noise: The variance of the noise of values as the model has it.
+        start: The index of the trial at which a local search began.
+        frame: The name of an embedded space or of a random embedding: a whole number.
+        columns: The flat entries of that space's basis, in the first memory that names it.
+        moved: Why the suggestion is not where the acquisition function is largest; None if it is.
+        span: The indices of the trials whose points a frame begins with, in the first memory that names it.
+        closed: The indices of the trials around which basins are closed.
+        best: The index of the best trial outside of them when it was last noticeably better than before.
+        forecast: For each model the value it predicted, with the values one deviation below and above.
+        own: Whatever a method of your own wants to know again: JSON values.
     """
 
     arm: str | None = None
@@ -78,7 +77,11 @@ class Memory:
 
     @classmethod
     def of(cls, found: Any) -> Self:
-        """Read what ``json`` wrote; refuse what is damaged; translate what nestbo 0.1 wrote."""
+        """Read what ``json`` wrote; refuse what is damaged; translate what nestbo 0.1 wrote.
+
+        Args:
+            found: A JSON object.
+        """
         if not isinstance(found, dict):
             raise ValueError(f"the memory of a trial is a JSON object, got {type(found).__name__}")
         try:
@@ -87,7 +90,11 @@ class Memory:
             raise ValueError(f"the memory of a trial is damaged: {error}") from error
 
     def without(self, models: Iterable[str]) -> Memory:
-        """The same without the fits of some models."""
+        """The same without the fits of some models.
+
+        Args:
+            models: The names of models.
+        """
         dropped = set(models)
         if dropped.isdisjoint(self.fits):
             return self

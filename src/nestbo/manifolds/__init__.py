@@ -38,6 +38,9 @@ FINITE: dict[str, type[Finite]] = {"integer": Integer, "choice": Choice, "levels
 def space(text: str) -> Space:
     """The space that a text specifies.
 
+    Args:
+        text: Its text form, such as "sphere:50".
+
     >>> space("spd:10:eigenvalues=0.001,5")
     SPD(10, eigenvalues=(0.001, 5.0))
     >>> space("product:(sphere:2):(box:0:1)").specification

@@ -42,38 +42,87 @@ class Manifold(Space):
 
     @abstractmethod
     def to_tangent(self, x: Tensor, v: Tensor) -> Tensor:
-        """Orthogonal projection of an ambient vector onto the tangent space at x."""
+        """Orthogonal projection of an ambient vector onto the tangent space at x.
+
+        Args:
+            x: A point (…, *point).
+            v: An ambient vector.
+        """
 
     @abstractmethod
     def inner(self, x: Tensor, u: Tensor, v: Tensor) -> Tensor:
-        """Riemannian inner product of tangent vectors at x."""
+        """Riemannian inner product of tangent vectors at x.
+
+        Args:
+            x: A point (…, *point).
+            u: A tangent vector at x.
+            v: Another one.
+        """
 
     @abstractmethod
     def exp(self, x: Tensor, v: Tensor) -> Tensor:
-        """The point reached after unit time along the geodesic that leaves x with velocity v."""
+        """The point reached after unit time along the geodesic that leaves x with velocity v.
+
+        Args:
+            x: A point (…, *point).
+            v: A tangent vector at x.
+        """
 
     @abstractmethod
     def log(self, x: Tensor, y: Tensor) -> Tensor:
-        """The velocity at x of the shortest geodesic to y: exp(x, log(x, y)) = y."""
+        """The velocity at x of the shortest geodesic to y: exp(x, log(x, y)) = y.
+
+        Args:
+            x: A point (…, *point).
+            y: Another point (…, *point).
+        """
 
     @abstractmethod
     def hessian(self, x: Tensor, gradient: Tensor, product: Tensor, v: Tensor) -> Tensor:
-        """Riemannian Hessian applied to v, from the Euclidean gradient and Hessian-vector product of a function."""
+        """Riemannian Hessian applied to v, from the Euclidean gradient and Hessian-vector product of a function.
+
+        Args:
+            x: A point (…, *point).
+            gradient: The Euclidean gradient of a function at x.
+            product: Its Euclidean Hessian applied to v.
+            v: A tangent vector at x.
+        """
 
     def gradient(self, x: Tensor, euclidean: Tensor) -> Tensor:
-        """Riemannian gradient from the Euclidean one."""
+        """Riemannian gradient from the Euclidean one.
+
+        Args:
+            x: A point (…, *point).
+            euclidean: The Euclidean gradient of a function at x.
+        """
         return self.to_tangent(x, euclidean)
 
     def retract(self, x: Tensor, v: Tensor) -> Tensor:
-        """A cheap map that agrees with ``exp`` to second order and, where the space has bounds, stays within them."""
+        """A cheap map that agrees with ``exp`` to second order and, where the space has bounds, stays within them.
+
+        Args:
+            x: A point (…, *point).
+            v: A tangent vector at x.
+        """
         return self.exp(x, v)
 
     def transport(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:
-        """Carry a tangent vector from x to y."""
+        """Carry a tangent vector from x to y.
+
+        Args:
+            x: A point (…, *point).
+            y: Another point (…, *point).
+            v: A tangent vector at x.
+        """
         return self.to_tangent(y, v)
 
     def norm(self, x: Tensor, v: Tensor) -> Tensor:
-        """Riemannian norm of a tangent vector at x; its derivative is 0 at 0."""
+        """Riemannian norm of a tangent vector at x; its derivative is 0 at 0.
+
+        Args:
+            x: A point (…, *point).
+            v: A tangent vector at x.
+        """
         return safe_sqrt(self.inner(x, v, v))
 
     @property
@@ -82,7 +131,13 @@ class Manifold(Space):
         return False
 
     def pairwise_inner(self, x: Tensor, u: Tensor, v: Tensor) -> Tensor:
-        """Inner products at x (…, *point) of all of u (…, n, *point) with all of v (…, m, *point): (…, n, m)."""
+        """Inner products at x (…, *point) of all of u (…, n, *point) with all of v (…, m, *point): (…, n, m).
+
+        Args:
+            x: A point (…, *point).
+            u: Tangent vectors (…, n, *point) at x.
+            v: Tangent vectors (…, m, *point) at x.
+        """
         axes = len(self.point_shape)
         if self.euclidean_metric:
             return u.flatten(-axes) @ v.flatten(-axes).mT
@@ -97,6 +152,11 @@ class Manifold(Space):
         """The linear projection onto directions along those bounds that stop ``descent`` at x; else the identity.
 
         A bound counts as reached within ``slack``, relative to the size of the space.
+
+        Args:
+            x: A point (…, *point).
+            descent: The direction in which a minimisation would go on.
+            slack: How near a bound counts as reached, relative to the size of the space.
         """
         return lambda v: v
 
@@ -104,6 +164,12 @@ class Manifold(Space):
         """What curved bounds that stop the descent at x add to a Hessian-vector product; nothing if they are flat.
 
         ``gradient`` is the Euclidean one: a ``retract`` along a ``face`` turns with it, and f changes accordingly.
+
+        Args:
+            x: A point (…, *point).
+            gradient: The Euclidean gradient of a function at x: a ``retract`` along a ``face`` turns with it, and f
+                changes.
+            slack: How near a bound counts as reached, relative to the size of the space.
         """
         return lambda v: torch.zeros_like(v)
 
@@ -113,10 +179,20 @@ class Manifold(Space):
         return None
 
     def from_noise(self, x: Tensor, noise: Tensor) -> Tensor:
-        """Random tangent vectors, of any length, from standard normal numbers of the shape of x."""
+        """Random tangent vectors, of any length, from standard normal numbers of the shape of x.
+
+        Args:
+            x: A point (…, *point).
+            noise: Standard normal numbers of the shape of x.
+        """
         return self.to_tangent(x, noise)
 
     def random_tangent(self, x: Tensor, rng: torch.Generator) -> Tensor:
-        """A random unit tangent vector at each x."""
+        """A random unit tangent vector at each x.
+
+        Args:
+            x: A point (…, *point).
+            rng: Where random numbers come from.
+        """
         v = self.from_noise(x, torch.randn(x.shape, generator=rng, dtype=x.dtype, device=x.device))
         return v / self.norm(x, v)[(..., *[None] * len(self.point_shape))]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
 import torch
 from torch import Tensor
@@ -18,24 +18,40 @@ from nestbo.manifolds.euclidean import checked_bounds, vector_hint
 from nestbo.manifolds.names import check_given, check_names
 from nestbo.manifolds.spaces import read_part
 
-SCALES = ("linear", "log")
+Scale = Literal["linear", "log"]
+SCALES: tuple[Scale, ...] = get_args(Scale)
 
 
 @dataclass(frozen=True, repr=False)
 class Box(Manifold):
-    """The vectors between two bounds, given as numbers or sequences: ``Box(0, 1)``, ``Box([0, 0], [1, 2])``.
+    """The vectors between two bounds: ``Box(0, 1)``, ``Box([0, 0], [1, 2])``.
 
-    A number stands for every coordinate when the other bound is a sequence. Distances, steps and bounds are those of
-    unit coordinates t, which go from 0 to 1: the unit in which a coordinate is measured changes nothing. On the
-    ``scale`` "linear" x = lower + t (upper − lower); on "log" x = lower (upper / lower)^t, which suits a quantity that
-    goes over several powers of ten. A tuple gives one scale for each coordinate. ``names`` are those of the
-    coordinates; they change nothing about the points.
+    Distances, steps and bounds are those of unit coordinates t, which go from 0 to 1: the unit in which a coordinate is
+    measured changes nothing.
+
+    Args:
+        lower: The least value, a number or a sequence. A number stands for every coordinate when the other bound is a
+            sequence.
+        upper: The largest value, likewise.
+        scale: On "linear", x = lower + t (upper − lower); on "log", x = lower (upper / lower)^t, which suits a quantity
+            that goes over several powers of ten. A tuple gives one for each coordinate.
+        names: Those of the coordinates; they change nothing about the points.
     """
 
     lower: tuple[float, ...]
     upper: tuple[float, ...]
-    scale: str | tuple[str, ...] = "linear"
+    scale: Scale | tuple[Scale, ...] = "linear"
     names: tuple[str, ...] | None = field(default=None, compare=False)
+
+    if TYPE_CHECKING:  # what is given is more than what is kept
+
+        def __init__(
+            self,
+            lower: float | Sequence[float],
+            upper: float | Sequence[float],
+            scale: Scale | Sequence[Scale] = "linear",
+            names: Sequence[str] | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         lower, upper = checked_bounds(self.lower, self.upper)
@@ -47,8 +63,8 @@ class Box(Manifold):
 
     @classmethod
     def samples(cls) -> list[Self]:
-        mixed = cls([0.01, -1, 0.1], [1, 1, 2], ("log", "linear", "log"))  # type: ignore[arg-type]
-        return [cls(0, 1), cls([-1, 0, 2], [1, 5, 2.5]), mixed]  # type: ignore[arg-type]
+        mixed = cls([0.01, -1, 0.1], [1, 1, 2], ("log", "linear", "log"))
+        return [cls(0, 1), cls([-1, 0, 2], [1, 5, 2.5]), mixed]
 
     @property
     def dim(self) -> int:
@@ -71,7 +87,7 @@ class Box(Manifold):
         return True
 
     @cached_property
-    def scales(self) -> tuple[str, ...]:
+    def scales(self) -> tuple[Scale, ...]:
         """The scale of each coordinate."""
         return (self.scale,) * self.dim if isinstance(self.scale, str) else self.scale
 
@@ -89,7 +105,11 @@ class Box(Manifold):
         return tuple(a for a, _ in pairs), tuple(b - a for a, b in pairs)
 
     def bounds(self, like: Tensor) -> tuple[Tensor, Tensor]:
-        """Lower and upper bounds with the dtype and device of ``like``."""
+        """Lower and upper bounds with the dtype and device of ``like``.
+
+        Args:
+            like: A tensor with the dtype and device that are wanted.
+        """
         return linalg.constant(self.lower, like), linalg.constant(self.upper, like)
 
     def _width(self, like: Tensor) -> Tensor:
@@ -104,11 +124,19 @@ class Box(Manifold):
         return x if which is None else torch.where(which, torch.where(which, x, 1).log(), x)
 
     def unit(self, x: Tensor) -> Tensor:
-        """Unit coordinates of points."""
+        """Unit coordinates of points.
+
+        Args:
+            x: A point (…, *point).
+        """
         return (self._scaled(x) - linalg.constant(self._range[0], x)) / self._width(x)
 
     def at(self, t: Tensor) -> Tensor:
-        """The points of unit coordinates."""
+        """The points of unit coordinates.
+
+        Args:
+            t: Unit coordinates.
+        """
         scaled, which = linalg.constant(self._range[0], t) + self._width(t) * t, self._on_log(t)
         if which is None:
             return scaled
@@ -208,8 +236,12 @@ class Box(Manifold):
         return torch.cat([read_part(name, self.coordinate(k), value[name]) for k, name in enumerate(self.names)])
 
     def coordinate(self, k: int) -> Box:
-        """One coordinate, alone."""
-        return Box(self.lower[k], self.upper[k], self.scales[k])  # type: ignore[arg-type]
+        """One coordinate, alone.
+
+        Args:
+            k: Which one, from 0.
+        """
+        return Box(self.lower[k], self.upper[k], self.scales[k])
 
     def complaint(self, x: Tensor) -> str:
         if not x.isfinite().all() or (self.dim > 1 and self.names is None):
@@ -239,7 +271,7 @@ def _checked_names(names: Any, count: int) -> tuple[str, ...]:
     return found
 
 
-def _checked_scale(scale: object, lower: tuple[float, ...]) -> str | tuple[str, ...]:
+def _checked_scale(scale: object, lower: tuple[float, ...]) -> Scale | tuple[Scale, ...]:
     """One word if all coordinates have one scale, else one for each of them."""
     each = (scale,) * len(lower) if isinstance(scale, str) else tuple(scale) if isinstance(scale, list | tuple) else ()
     if not each or any(one not in SCALES for one in each):
@@ -254,4 +286,5 @@ def _checked_scale(scale: object, lower: tuple[float, ...]) -> str | tuple[str, 
                 f"A coordinate on a logarithmic scale is positive, got a lower bound of {low:g} in coordinate {k}. "
                 'Raise it, or use scale="linear".'
             )
-    return each[0] if len(set(each)) == 1 else each
+    scales = cast(tuple[Scale, ...], each)
+    return scales[0] if len(set(scales)) == 1 else scales

@@ -63,7 +63,11 @@ _NARROWEST, _WIDEST = 1e-30, 1e30
 
 @dataclass(frozen=True, repr=False)
 class Euclidean(_Flat):
-    """R^n."""
+    """R^n.
+
+    Args:
+        n: The dimension.
+    """
 
     n: int
 

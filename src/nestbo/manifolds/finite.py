@@ -7,7 +7,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor
@@ -74,7 +74,11 @@ class Finite(Space):
         return (x - self.project(x)).abs().amax(-1)
 
     def steps(self, x: Tensor) -> Tensor:
-        """Values (m, …, 1) to which a search may go from x (…, 1): all, or, of many, those 1, 2, 4, … away."""
+        """Values (m, …, 1) to which a search may go from x (…, 1): all, or, of many, those 1, 2, 4, … away.
+
+        Args:
+            x: Where the search is.
+        """
         low, high = self.range
         if self.count <= _ALL:
             return self.points.to(x).reshape(-1, *[1] * x.ndim).expand(-1, *x.shape)
@@ -85,11 +89,17 @@ class Finite(Space):
 
 @dataclass(frozen=True, repr=False)
 class Integer(Finite):
-    """The whole numbers from ``low`` to ``high``, both included. On the scale "log" their logarithms are even."""
+    """The whole numbers from ``low`` to ``high``, both included. On the scale "log" their logarithms are even.
+
+    Args:
+        low: The least of the whole numbers.
+        high: The largest.
+        scale: "linear" or "log".
+    """
 
     low: int
     high: int
-    scale: str = "linear"
+    scale: Literal["linear", "log"] = "linear"
 
     def __post_init__(self) -> None:
         for name in ("low", "high"):
@@ -181,7 +191,11 @@ class _Options(Finite):
 
 @dataclass(frozen=True, repr=False, init=False)
 class Choice(_Options):
-    """One of several values that have no order: ``Choice("soft", "hard", "vacuum")``. All are equally far apart."""
+    """One of several values that have no order: ``Choice("soft", "hard", "vacuum")``. All are equally far apart.
+
+    Args:
+        *options: The values: texts, numbers, True or False.
+    """
 
     options: tuple[Option, ...]
 
@@ -204,7 +218,11 @@ class Choice(_Options):
 
 @dataclass(frozen=True, repr=False, init=False)
 class Levels(_Options):
-    """One of several values in an order: ``Levels(0.1, 0.5, 2)``. Neighbours are equally far apart."""
+    """One of several values in an order: ``Levels(0.1, 0.5, 2)``. Neighbours are equally far apart.
+
+    Args:
+        *options: The values, in their order.
+    """
 
     options: tuple[Option, ...]
 

@@ -28,6 +28,10 @@ class Grassmann(Frames):
     """Gr(n, p): the p-dimensional subspaces of R^n, each represented by any orthonormal basis of it, (n, p).
 
     The distance is the norm of the principal angles. Bases of one subspace are one point.
+
+    Args:
+        n: The dimension of the surrounding space.
+        p: The dimension of the subspaces.
     """
 
     n: int

@@ -26,6 +26,10 @@ class Product(Space):
 
     Factors may have names, ``Product(direction=Sphere(2), passes=Integer(1, 8))``: a name changes nothing about the
     points. A product of manifolds is a manifold.
+
+    Args:
+        *factors: The spaces, where they have no names.
+        **named: The spaces by name.
     """
 
     factors: tuple[Space, ...]
@@ -67,10 +71,10 @@ class Product(Space):
 
     @classmethod
     def samples(cls) -> list[Self]:
-        named: dict[str, Space] = {"direction": Sphere(1), "width": Box(0, 1)}  # type: ignore[arg-type]
+        named: dict[str, Space] = {"direction": Sphere(1), "width": Box(0, 1)}
         return [
             cls(Sphere(2)),
-            cls(Sphere(2), SPD(3), Box(0, [1, 2])),  # type: ignore[arg-type]
+            cls(Sphere(2), SPD(3), Box(0, [1, 2])),
             cls(**named),
             cls(cls(Sphere(1), Sphere(1)), SPD(2, metric="log-euclidean", eigenvalues=(0.1, 4.0))),
         ]
@@ -132,12 +136,20 @@ class Product(Space):
         return math.hypot(*(factor.typical_distance for factor in self.factors))
 
     def split(self, x: Tensor) -> tuple[Tensor, ...]:
-        """The parts of packed points or tangent vectors, each in the shape of its factor."""
+        """The parts of packed points or tangent vectors, each in the shape of its factor.
+
+        Args:
+            x: Packed points or tangent vectors.
+        """
         parts = x.split(self._sizes, dim=-1)
         return tuple(part.unflatten(-1, f.point_shape) for part, f in zip(parts, self.factors, strict=True))
 
     def join(self, parts: Iterable[Tensor]) -> Tensor:
-        """The inverse of ``split``; leading axes broadcast."""
+        """The inverse of ``split``; leading axes broadcast.
+
+        Args:
+            parts: A point or tangent vector of each factor.
+        """
         flat = [part.flatten(-len(f.point_shape)) for part, f in zip(parts, self.factors, strict=True)]
         batch = torch.broadcast_shapes(*(part.shape[:-1] for part in flat))
         return torch.cat([part.expand(*batch, -1) for part in flat], dim=-1)

@@ -24,6 +24,9 @@ class Rotation(Manifold):
     """SO(3): the 3×3 rotation matrices; the distance is the angle of the rotation that takes one to the other.
 
     ``Quaternion()`` is the same space in other coordinates.
+
+    Args:
+        n: The size of the matrices, 3.
     """
 
     n: int

@@ -26,6 +26,9 @@ class Simplex(Manifold):
     it off the orthant's edge, where square roots have no slope, and no proportion off 0: x = 0 is s = √(ε/(n + 1)),
     a bound like those of a box. Geodesics may leave the simplex, and go on over the sphere with negative proportions;
     ``retract`` and ``project`` never do.
+
+    Args:
+        n: The dimension, one less than the number of proportions.
     """
 
     n: int

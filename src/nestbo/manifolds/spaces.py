@@ -53,38 +53,80 @@ class Space(Specified, ABC):
 
     @abstractmethod
     def random(self, *batch: int, rng: torch.Generator) -> Tensor:
-        """Random points, (*batch, *point_shape), in float64: uniform where the manifold is compact."""
+        """Random points, (*batch, *point_shape), in float64: uniform where the manifold is compact.
+
+        Args:
+            *batch: How many points, along each of several axes; without any, one point.
+            rng: Where random numbers come from.
+        """
 
     def random_each(self, count: int, rngs: list[torch.Generator]) -> Tensor:
-        """Random points (count, runs, *point) of several runs, those of each from a generator of its own."""
+        """Random points (count, runs, *point) of several runs, those of each from a generator of its own.
+
+        Args:
+            count: How many points for each run.
+            rngs: A generator for each run.
+        """
         return torch.stack([self.random(count, rng=rng) for rng in rngs], 1)
 
     @abstractmethod
     def project(self, x: Tensor) -> Tensor:
-        """A nearest point of the manifold to any tensor of the right shape."""
+        """A nearest point of the manifold to any tensor of the right shape.
+
+        Args:
+            x: A tensor (…, *point).
+        """
 
     @abstractmethod
     def sq_dist(self, x: Tensor, y: Tensor) -> Tensor:
-        """Squared geodesic distance, smooth where x = y."""
+        """Squared geodesic distance, smooth where x = y.
+
+        Args:
+            x: A point (…, *point).
+            y: Another point (…, *point).
+        """
 
     @abstractmethod
     def embed(self, x: Tensor) -> Tensor:
-        """Points as vectors (…, k) whose straight distance stands in for the geodesic one in kernels."""
+        """Points as vectors (…, k) whose straight distance stands in for the geodesic one in kernels.
+
+        Args:
+            x: A point (…, *point).
+        """
 
     @abstractmethod
     def violation(self, x: Tensor) -> Tensor:
-        """How far x is from the manifold: 0 on it, up to rounding."""
+        """How far x is from the manifold: 0 on it, up to rounding.
+
+        Args:
+            x: A tensor (…, *point).
+        """
 
     def dist(self, x: Tensor, y: Tensor) -> Tensor:
-        """Geodesic distance; its derivative is 0 where x = y."""
+        """Geodesic distance; its derivative is 0 where x = y.
+
+        Args:
+            x: A point (…, *point).
+            y: Another point (…, *point).
+        """
         return safe_sqrt(self.sq_dist(x, y))
 
     def pairwise_dist(self, x: Tensor, y: Tensor) -> Tensor:
-        """Distances between all of x (…, n, *point) and all of y (…, m, *point): (…, n, m)."""
+        """Distances between all of x (…, n, *point) and all of y (…, m, *point): (…, n, m).
+
+        Args:
+            x: Points (…, n, *point).
+            y: Points (…, m, *point).
+        """
         return safe_sqrt(self.pairwise_sq_dist(x, y))
 
     def pairwise_sq_dist(self, x: Tensor, y: Tensor) -> Tensor:
-        """Squared distances between all of x (…, n, *point) and all of y (…, m, *point): (…, n, m)."""
+        """Squared distances between all of x (…, n, *point) and all of y (…, m, *point): (…, n, m).
+
+        Args:
+            x: Points (…, n, *point).
+            y: Points (…, m, *point).
+        """
         axes = len(self.point_shape)
         return self.sq_dist(x.unsqueeze(-axes - 1), y.unsqueeze(-axes - 2))
 
@@ -99,15 +141,27 @@ class Space(Specified, ABC):
         return entry_labels(self.point_shape)
 
     def cells(self, x: Tensor) -> list[Any]:
-        """The entries of one point as a table shows them, in the order of ``labels``."""
+        """The entries of one point as a table shows them, in the order of ``labels``.
+
+        Args:
+            x: One point.
+        """
         return list(x.flatten().tolist())
 
     def value(self, x: Tensor) -> Any:
-        """One point as a person would write it: a number where one will do, an array, a dict where there are names."""
+        """One point as a person would write it: a number where one will do, an array, a dict where there are names.
+
+        Args:
+            x: One packed point.
+        """
         return x.item() if self.point_shape == (1,) else x.detach().cpu().numpy().copy()
 
     def read(self, value: Any) -> Tensor:
-        """The point that a person has written: the inverse of ``value``, or a sentence that says what is wrong."""
+        """The point that a person has written: the inverse of ``value``, or a sentence that says what is wrong.
+
+        Args:
+            value: What a person wrote.
+        """
         x = as_tensor(value).double()
         x = x.reshape(1) if self.point_shape == (1,) and x.ndim == 0 else x
         self._check_one(x)
@@ -116,12 +170,20 @@ class Space(Specified, ABC):
         return x
 
     def parameters(self, x: Tensor) -> dict[str, Any]:
-        """The parameters of one point by name; without names, the point is called x."""
+        """The parameters of one point by name; without names, the point is called x.
+
+        Args:
+            x: One packed point.
+        """
         value = self.value(x)
         return value if self.names is not None else {"x": value}
 
     def point(self, x: Any) -> Tensor:
-        """One packed point in double precision, from parameters by name or from a packed point."""
+        """One packed point in double precision, from parameters by name or from a packed point.
+
+        Args:
+            x: A dict of parameters by name, or a packed point.
+        """
         if isinstance(x, Mapping):
             return self._named(x)
         x = self.check(x).double()
@@ -142,13 +204,21 @@ class Space(Specified, ABC):
             raise ShapeError(f"Wanted one point of {self}, of shape {self.point_shape}, got {tuple(x.shape)}.")
 
     def complaint(self, x: Tensor) -> str:
-        """What is wrong with one value of a parameter, after its name."""
+        """What is wrong with one value of a parameter, after its name.
+
+        Args:
+            x: A value of the parameter.
+        """
         return "wanted finite numbers, got NaN or infinity" if not x.isfinite().all() else self.fault(x)
 
     def check(self, x: Any, tolerance: float = 1e-6) -> Tensor:
         """Return x (a tensor, array or nested list) as a tensor of points, or say why it is not one.
 
         Studies work in double precision, and so does this: what is a point here, is one everywhere.
+
+        Args:
+            x: A tensor, array or nested list, (…, *point).
+            tolerance: How far from the space a point may be.
         """
         x = as_tensor(x)
         self._check_shape(x)
@@ -170,7 +240,11 @@ class Space(Specified, ABC):
         return x
 
     def fault(self, x: Tensor) -> str:
-        """What is wrong with one tensor that is no point of this manifold: the number found, and the one wanted."""
+        """What is wrong with one tensor that is no point of this manifold: the number found, and the one wanted.
+
+        Args:
+            x: One tensor of the shape of a point.
+        """
         return f"its violation is {self.violation(x):.4g}, it must be 0"
 
     def _check_shape(self, x: Tensor) -> None:

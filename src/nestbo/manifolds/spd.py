@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor
@@ -30,12 +30,16 @@ _ROUNDING = 4.0  # roundings of the largest entry for each row, to which eigenva
 class SPD(Manifold):
     """Symmetric positive definite n×n matrices, all of them or those with eigenvalues between two bounds.
 
-    ``metric`` is ``"affine-invariant"`` or ``"log-euclidean"``. Geodesics may leave the bounds; ``retract`` and
-    ``project`` never do.
+    Geodesics may leave the bounds; ``retract`` and ``project`` never do.
+
+    Args:
+        n: How many rows and columns.
+        metric: "affine-invariant" or "log-euclidean".
+        eigenvalues: The least and the largest eigenvalue allowed; None for all positive ones.
     """
 
     n: int
-    metric: str = "affine-invariant"
+    metric: Literal["affine-invariant", "log-euclidean"] = "affine-invariant"
     eigenvalues: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:

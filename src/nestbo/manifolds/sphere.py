@@ -15,7 +15,11 @@ from nestbo.manifolds.base import Manifold, check_size, told_apart
 
 @dataclass(frozen=True, repr=False)
 class Sphere(Manifold):
-    """S^n: the unit vectors of R^{n+1}, with the angle between them as distance."""
+    """S^n: the unit vectors of R^{n+1}, with the angle between them as distance.
+
+    Args:
+        n: The dimension, one less than the length of the vectors.
+    """
 
     n: int
 

@@ -23,6 +23,10 @@ class Stiefel(Frames):
     Its logarithm has no closed form. It is found by shooting, which reaches every point within a distance of 1.5
     and many farther ones; where it does not arrive, ``log`` and the distances are NaN. Optimisers and kernels do
     not need it.
+
+    Args:
+        n: How many rows.
+        p: How many columns.
     """
 
     n: int

@@ -17,7 +17,11 @@ _TURN = 2 * math.pi
 
 @dataclass(frozen=True, repr=False)
 class Torus(Manifold):
-    """n angles in radians, each the same after a full turn. ``project`` brings them to [−π, π)."""
+    """n angles in radians, each the same after a full turn. ``project`` brings them to [−π, π).
+
+    Args:
+        n: How many angles.
+    """
 
     n: int
 

@@ -22,7 +22,14 @@ from nestbo.specification import check_known
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """y = f(coordinates(mapping.project(x))), to be minimised over ``space``."""
+    """y = f(coordinates(mapping.project(x))), to be minimised over ``space``.
+
+    Args:
+        name: The name of the function.
+        space: Where it is minimised.
+        mapping: From the space to the small manifold on which the function lives.
+        function: The function of coordinates there.
+    """
 
     name: str
     space: Space
@@ -30,11 +37,19 @@ class Problem:
     function: Formula
 
     def objective(self, x: Tensor) -> Tensor:
-        """Values (*batch) at points (*batch, *point); finite everywhere."""
+        """Values (*batch) at points (*batch, *point); finite everywhere.
+
+        Args:
+            x: Points (*batch, *point).
+        """
         return self.function.value(coordinates(self.mapping.latent, self.mapping.project(x)))
 
     def to(self, device: str) -> Problem:
-        """The same problem with its mapping on a device."""
+        """The same problem with its mapping on a device.
+
+        Args:
+            device: A device of torch.
+        """
         return replace(self, mapping=moved(self.mapping, self.space, device))
 
     @cached_property
@@ -62,10 +77,14 @@ class Problem:
 
 
 def problem(name: str, space: Space, *, latent_dim: int | None = None, seed: int | None = None) -> Problem:
-    """A registered problem on a Sphere or on SPD matrices.
+    """A registered problem, such as ``problem("product-of-sines", Sphere(50), latent_dim=5, seed=7)``.
 
-    With ``latent_dim`` the function lives on the small manifold of that size, behind a projection drawn from ``seed``:
-    ``problem("product-of-sines", Sphere(50), latent_dim=5, seed=7)``.
+    Args:
+        name: A name of ``nestbo.problems.PROBLEMS``.
+        space: Where it is minimised.
+        latent_dim: The size of the small manifold on which the function lives, behind a projection; None for the space
+            itself.
+        seed: The projection is drawn from it.
 
     >>> from nestbo import Sphere
     >>> hidden = problem("rosenbrock", Sphere(50), latent_dim=5, seed=7)

@@ -25,7 +25,11 @@ STRATEGIES: dict[str, type[Strategy]] = {
 
 
 def strategy(text: str) -> Strategy:
-    """The strategy that a text specifies: ``strategy("gabo:kernel=gaussian")``, ``strategy("hdgabo:latent_dim=5")``."""
+    """The strategy that a text specifies: ``strategy("gabo:kernel=gaussian")``, ``strategy("hdgabo:latent_dim=5")``.
+
+    Args:
+        text: Its text form, such as "gabo:initial=3".
+    """
     method: Strategy = parse(text, STRATEGIES, "strategy", within=(POLICIES, "policy"))
     return method
 

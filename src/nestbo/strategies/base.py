@@ -24,7 +24,12 @@ _SATISFIED = "to satisfy the constraints"
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A point to evaluate, and what the method wants to know again."""
+    """A point to evaluate, and what the method wants to know again.
+
+    Args:
+        x: The point.
+        memory: What the method wants to know again.
+    """
 
     x: Tensor
     memory: Memory = Memory()
@@ -35,7 +40,14 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Standing:
-    """How one of several arms of a method is doing: suggestions made, their share of all, and chance of success."""
+    """How one of several arms of a method is doing: suggestions made, their share of all, and chance of success.
+
+    Args:
+        arm: Its name.
+        suggestions: How many it has made.
+        share: Their share of all.
+        score: Its chance of success.
+    """
 
     arm: str
     suggestions: int
@@ -53,7 +65,12 @@ class Strategy(Specified, ABC):
 
     @abstractmethod
     def propose(self, space: Space, runs: Runs) -> tuple[Tensor, list[Memory]]:
-        """One point for each run, (runs, *point), with a memory: the core, in which runs are a batch axis."""
+        """One point for each run, (runs, *point), with a memory: the core, in which runs are a batch axis.
+
+        Args:
+            space: Where the points lie.
+            runs: The data: evaluations, pending points and memories of each run.
+        """
 
     @property
     def repeats(self) -> bool:
@@ -66,14 +83,28 @@ class Strategy(Specified, ABC):
         return False
 
     def check(self, space: Space) -> None:
-        """Raise if the method cannot work on this space: before anything is evaluated, not after."""
+        """Raise if the method cannot work on this space: before anything is evaluated, not after.
+
+        Args:
+            space: Where the points lie.
+        """
 
     def models(self, space: Space, runs: Runs) -> dict[str, Surrogate]:
-        """The surrogates behind the next suggestion, by name, the leading one first; none for a method without."""
+        """The surrogates behind the next suggestion, by name, the leading one first; none for a method without.
+
+        Args:
+            space: Where the points lie.
+            runs: The data: evaluations, pending points and memories of each run.
+        """
         return {}
 
     def standings(self, space: Space, runs: Runs) -> list[Standing]:
-        """How the competing arms of a method are doing in the first run; none for a method without."""
+        """How the competing arms of a method are doing in the first run; none for a method without.
+
+        Args:
+            space: Where the points lie.
+            runs: The data: evaluations, pending points and memories of each run.
+        """
         return []
 
     def suggest(
@@ -85,7 +116,15 @@ class Strategy(Specified, ABC):
         *,
         constraints: Constraints | None = None,
     ) -> list[Suggestion]:
-        """``n`` different points to evaluate next, each chosen with the earlier ones pending, all of them allowed."""
+        """``n`` different points to evaluate next, each chosen with the earlier ones pending, all of them allowed.
+
+        Args:
+            space: Where the points lie.
+            history: All trials so far, with values whose best is the least.
+            n: How many points.
+            rng: Where random numbers come from.
+            constraints: Constraints known in advance, if there are any.
+        """
         runs, suggestions = Runs.of(space, history, rng, constraints), []
         for _ in range(n):
             x, memories = self.propose(space, runs)

@@ -18,10 +18,18 @@ from nestbo.strategies.in_coordinates import InCoordinates, Reduction
 
 @dataclass(frozen=True, repr=False)
 class DropoutBO(InCoordinates):
-    """Model and optimise ``latent_dim`` coordinates, drawn anew each time, and fill in the others (Li et al. 2017).
+    """Model and optimise some coordinates, drawn anew each time, and fill in the others (Li et al. 2017).
 
-    The others are copied from the best point, or, with probability ``mix``, taken from a random one: 0 is the paper's
-    Dropout-Copy, 1 its Dropout-Random, in between its Dropout-Mix. The vector is then projected to the space.
+    The vector is then projected to the space.
+
+    Args:
+        latent_dim: How many coordinates.
+        mix: The probability that the others are those of a random point, and not of the best one: 0 is the paper's
+            Dropout-Copy, 1 its Dropout-Random, in between its Dropout-Mix.
+        coordinates: "matrix" for the entries of a point, or "cholesky" for the factors of SPD matrices.
+        acquisition: The acquisition function: "ei", "logei", "lognei" or "ucb".
+        initial: How many random points come first.
+        optimiser: How the acquisition function is climbed: "lbfgs" or "slsqp".
     """
 
     latent_dim: int
@@ -49,7 +57,12 @@ class DropoutBO(InCoordinates):
         )
 
     def others(self, on: Vectors, runs: Runs) -> Tensor:
-        """Coordinates (runs, 1, size) of the best point of each run or, now and then, of a random one."""
+        """Coordinates (runs, 1, size) of the best point of each run or, now and then, of a random one.
+
+        Args:
+            on: The coordinates of the space.
+            runs: The data: evaluations, pending points and memories of each run.
+        """
         dropped = [torch.rand((), generator=rng, device=rng.device) < self.mix for rng in runs.rngs]
         anywhere = torch.stack([on.space.random(1, rng=rng) for rng in runs.rngs])
         best, anywhere = on.coordinates(runs.best), on.coordinates(anywhere)

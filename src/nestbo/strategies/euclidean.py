@@ -19,6 +19,12 @@ class EuclideanBO(InCoordinates):
     the matrices themselves or, with ``coordinates="cholesky"``, of their factors. The search is constrained to |x| = 1
     or to the bounds of eigenvalues: batched Riemannian L-BFGS on the space replaces SLSQP under the same constraints.
 
+    Args:
+        coordinates: "matrix" for the entries of a point, or "cholesky" for the factors of SPD matrices.
+        acquisition: The acquisition function: "ei", "logei", "lognei" or "ucb".
+        initial: How many random points come first.
+        optimiser: How the acquisition function is climbed: "lbfgs" or "slsqp".
+
     >>> import nestbo as nb
     >>> study = nb.Study(nb.SPD(2, eigenvalues=(0.1, 2)), EuclideanBO(coordinates="cholesky"), seed=0)
     >>> _ = study.run(lambda x: float(x.trace()), 8, progress=False)

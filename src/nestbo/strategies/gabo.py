@@ -29,6 +29,7 @@ from nestbo.strategies.arms import ARMS, Arm, Full, Kind, arms_on, check_latent_
 from nestbo.strategies.base import Standing, Strategy, check_choice
 from nestbo.strategies.learning import Learner
 from nestbo.strategies.many import Many
+from nestbo.strategies.options import Acquisition, Climb, Criterion, LatentDim, Metric, Outputs
 from nestbo.strategies.policies import Balanced, Policy, Record, policy, standings
 from nestbo.surrogate import CRITERIA, Description, Effort, Surrogate, fit, steepness, worth_of_basis
 
@@ -79,13 +80,13 @@ class Bayesian(Strategy):
     """Choose an arm, fit its model, maximise an acquisition function on its section, reach the space from there."""
 
     kernel: str = "matern52"
-    acquisition: str = "logei"
-    outputs: str = "standardise"
-    optimiser: str = "lbfgs"
-    criterion: str = "likelihood"
+    acquisition: Acquisition = "logei"
+    outputs: Outputs = "standardise"
+    optimiser: Climb = "lbfgs"
+    criterion: Criterion = "likelihood"
     priors: bool = True
     initial: int = 5
-    metric: str = "isotropic"
+    metric: Metric = "isotropic"
 
     def __post_init__(self) -> None:
         check_size("The number of initial points", self.initial)
@@ -109,10 +110,19 @@ class Bayesian(Strategy):
 
     @abstractmethod
     def arms_on(self, space: Space) -> tuple[Arm, ...]:
-        """Who may suggest points of this space."""
+        """Who may suggest points of this space.
+
+        Args:
+            space: Where the points lie.
+        """
 
     def choose(self, arms: tuple[Arm, ...], runs: Runs) -> list[Arm]:
-        """Who does, in each run."""
+        """Who does, in each run.
+
+        Args:
+            arms: Who may suggest.
+            runs: The data: evaluations, pending points and memories of each run.
+        """
         return [arms[0]] * len(runs.rngs)
 
     @property
@@ -227,8 +237,16 @@ class Bayesian(Strategy):
 class GaBO(Bayesian):
     """Fit a Gaussian process on the manifold, maximise an acquisition function there, evaluate, repeat.
 
-    The first ``initial`` points are random. ``kernel``, ``acquisition``, ``outputs`` and ``optimiser`` are names from
-    the registries of these; ``priors`` makes the fit maximum a posteriori instead of maximum likelihood.
+    Args:
+        kernel: A name of ``nestbo.kernels.KERNELS``, such as "matern52" or "gaussian".
+        acquisition: "logei", "lognei", "ei" or "ucb"; where values are noisy, "logei" is "lognei".
+        outputs: How values are transformed for the model: a name of ``nestbo.outputs.OUTPUTS``, such as "standardise";
+            "auto" lets the data choose between values and their logarithm.
+        optimiser: How the acquisition function is climbed: "lbfgs" or "trust-region".
+        criterion: What a fit minimises: "likelihood" or "leave-one-out".
+        priors: Whether a fit is maximum a posteriori instead of maximum likelihood.
+        initial: How many random points come first.
+        metric: "isotropic", or "auto" for a metric that is learned from the data.
 
     >>> import torch
     >>> from nestbo import History, Sphere
@@ -262,13 +280,26 @@ class GaBO(Bayesian):
 class HDGaBO(Bayesian):
     """Learn a small manifold nested in the space together with the model, and search there.
 
-    ``latent_dim`` is that of the nested space: d of S^d, d of d×d matrices, for a product a tuple with None for a
-    factor to leave whole, or "auto", which lets several compete. ``arms`` compete, too: "full" is GaBO on the space
-    itself; "fitted", "incumbent" and "random" search the nested space and differ in the lift; "embedded" searches a
-    random small sphere in the space, and another one when that is exhausted; "local", where there is no such sphere,
-    searches trust regions of the nested space, one after the other, around other points than the best; and around the
-    best one where ``latent_dim`` is that of the space. ``choice`` says who is next. ``exact`` takes distances of
-    projected SPD matrices, the paper approximates them.
+    Arms compete. "full" is GaBO on the space itself; "fitted", "incumbent" and "random" search the nested space and
+    differ in the lift; "embedded" searches a random small sphere in the space, and another one when that is exhausted;
+    "local", where there is no such sphere, searches trust regions of the nested space, one after the other, around
+    other points than the best; and around the best one where ``latent_dim`` is that of the space.
+
+    Args:
+        latent_dim: The size of the nested space: d of S^d, d of d×d matrices, for a product a tuple with None for a
+            factor to leave whole; or "auto", which lets several compete.
+        arms: The names of those that compete.
+        choice: The policy that says who is next: a text or a ``Policy``.
+        exact: Whether distances of projected SPD matrices are taken as they are; the paper approximates them.
+        kernel: A name of ``nestbo.kernels.KERNELS``, such as "matern52" or "gaussian".
+        acquisition: "logei", "lognei", "ei" or "ucb"; where values are noisy, "logei" is "lognei".
+        outputs: How values are transformed for the model: a name of ``nestbo.outputs.OUTPUTS``, such as "standardise";
+            "auto" lets the data choose between values and their logarithm.
+        optimiser: How the acquisition function is climbed: "lbfgs" or "trust-region".
+        criterion: What a fit minimises: "likelihood" or "leave-one-out".
+        priors: Whether a fit is maximum a posteriori instead of maximum likelihood.
+        initial: How many random points come first.
+        metric: "isotropic", or "auto" for a metric that is learned from the data.
 
     >>> import nestbo as nb
     >>> study = nb.Study(nb.Sphere(20), nb.HDGaBO(latent_dim=2), seed=0)
@@ -278,11 +309,11 @@ class HDGaBO(Bayesian):
     ['full', 'nested:2']
     """
 
-    latent_dim: Any = "auto"
+    latent_dim: LatentDim = "auto"
     arms: tuple[str, ...] = ("full", "incumbent", "embedded", "local")
     choice: Policy | str = Balanced()
     exact: bool = True
-    outputs: str = field(default="auto", kw_only=True)
+    outputs: Outputs = field(default="auto", kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -298,8 +329,12 @@ class HDGaBO(Bayesian):
             raise ArgumentError(f"exact is True or False, got {shown(self.exact)}.")
 
     @classmethod
-    def paper(cls, latent_dim: Any) -> Self:
-        """As in the paper: one nested model, geodesic Gaussian kernel, approximate SPD distances, EI, fitted lift."""
+    def paper(cls, latent_dim: LatentDim) -> Self:
+        """As in the paper: one nested model, geodesic Gaussian kernel, approximate SPD distances, EI, fitted lift.
+
+        Args:
+            latent_dim: The size of the nested space, as of HDGaBO.
+        """
         settings: dict[str, Any] = {"kernel": "geodesic-gaussian", "acquisition": "ei", "optimiser": "trust-region"}
         return cls(latent_dim, ("fitted",), exact=False, outputs="standardise", priors=False, **settings)
 

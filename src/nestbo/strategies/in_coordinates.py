@@ -21,6 +21,7 @@ from nestbo.search import Runs, Section, constraint_models, farthest, rule_fits,
 from nestbo.search.runs import refits, together
 from nestbo.strategies.base import Strategy, check_choice
 from nestbo.strategies.coordinates import COORDINATES, Vectors, vectors
+from nestbo.strategies.options import Acquisition, CoordinateClimb, Coordinates
 from nestbo.surrogate import Description, Surrogate, fit
 
 _MODEL = "model"  # in memories
@@ -52,10 +53,10 @@ class InCoordinates(Strategy):
     batched optimiser searches the space itself, which is the same set; ``optimiser="slsqp"`` does as they do, slowly.
     """
 
-    coordinates: str = "matrix"
-    acquisition: str = "ei"
+    coordinates: Coordinates = "matrix"
+    acquisition: Acquisition = "ei"
     initial: int = 5
-    optimiser: str = "lbfgs"
+    optimiser: CoordinateClimb = "lbfgs"
 
     def __post_init__(self) -> None:
         check_size("The number of initial points", self.initial)
@@ -65,7 +66,12 @@ class InCoordinates(Strategy):
 
     @abstractmethod
     def reduction(self, on: Vectors, runs: Runs) -> Reduction:
-        """Where the next point of each run is looked for."""
+        """Where the next point of each run is looked for.
+
+        Args:
+            on: The coordinates of the space.
+            runs: The data: evaluations, pending points and memories of each run.
+        """
 
     def check(self, space: Space) -> None:
         size, wanted = vectors(space, self.coordinates).size, getattr(self, "latent_dim", 1)
@@ -79,7 +85,14 @@ class InCoordinates(Strategy):
         return self.searched(on, self.reduction(on, runs), runs, runs)
 
     def searched(self, on: Vectors, part: Reduction, runs: Runs, known: Runs) -> tuple[Tensor, list[Memory]]:
-        """Fit the model, and find where it promises most; at no point that is known."""
+        """Fit the model, and find where it promises most; at no point that is known.
+
+        Args:
+            on: The coordinates of the space.
+            part: Where the next point of each run is looked for.
+            runs: The evaluations that the model sees.
+            known: All evaluations, none of which is suggested again.
+        """
         inputs = part.reduce(on.coordinates(runs.x))
         unit = unit_of(inputs)
         surrogate = fit_vectors(inputs / unit, runs)

@@ -25,12 +25,19 @@ _FEWEST = 2  # evaluations that make a model
 class REMBO(InCoordinates):
     """Search a random subspace: x = A y, projected to the space, with A Gaussian and |y_i| ≤ √d (Wang et al. 2013).
 
-    ``latent_dim`` is d. Since a subspace may miss the optimum, several ``embeddings`` take turns, each with a model of
-    its own evaluations; they are drawn once, as memories keep their seeds as ``frame``. The first two points of each
-    are random.
+    Embeddings are drawn once, as memories keep their seeds as ``frame``. The first two points of each are random.
 
     The model sees A⁺x, which is y where the projection had nothing to do. Where it had, several y give the same x (all
     of a ray, on the sphere), and are then one input.
+
+    Args:
+        latent_dim: d, the dimension of the subspace.
+        embeddings: How many subspaces take turns, each with a model of its own evaluations: one alone may miss the
+            optimum.
+        coordinates: "matrix" for the entries of a point, or "cholesky" for the factors of SPD matrices.
+        acquisition: The acquisition function: "ei", "logei", "lognei" or "ucb".
+        initial: How many random points come first.
+        optimiser: How the acquisition function is climbed: "lbfgs" or "slsqp".
     """
 
     latent_dim: int

@@ -15,6 +15,7 @@ from nestbo.manifolds.euclidean import Cuboid
 from nestbo.search.runs import Runs
 from nestbo.strategies.coordinates import Vectors
 from nestbo.strategies.in_coordinates import InCoordinates, Reduction
+from nestbo.strategies.options import Within
 
 DOMAINS = ("subspace", "space")
 _SLICES = 10
@@ -23,15 +24,22 @@ _TIE = 1e-6
 
 @dataclass(frozen=True, repr=False)
 class SIRBO(InCoordinates):
-    """Learn ``latent_dim`` directions from the evaluations so far, and model in these (Zhang, Li and Su 2019).
+    """Learn a few directions from the evaluations so far, and model in these (Zhang, Li and Su 2019).
 
-    The model sees z = Bᵀx, with orthonormal directions B found anew each time. With ``within="subspace"`` the
-    acquisition function is maximised over z, whose preimage of least norm, B z, is projected to the space; with
-    ``within="space"`` it is maximised over the space itself.
+    The model sees z = Bᵀx, with orthonormal directions B found anew each time.
+
+    Args:
+        latent_dim: How many directions.
+        within: "subspace" maximises the acquisition function over z, whose preimage of least norm, B z, is projected to
+            the space; "space" maximises it over the space itself.
+        coordinates: "matrix" for the entries of a point, or "cholesky" for the factors of SPD matrices.
+        acquisition: The acquisition function: "ei", "logei", "lognei" or "ucb".
+        initial: How many random points come first.
+        optimiser: How the acquisition function is climbed: "lbfgs" or "slsqp".
     """
 
     latent_dim: int
-    within: str = "subspace"
+    within: Within = "subspace"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nestbo.errors import ArgumentError, FailureWarning, ObjectiveError, shown
 from nestbo.evaluation import Outcome
@@ -16,8 +16,11 @@ from nestbo.stop import Progress, Rule
 from nestbo.study.judging import Judging
 from nestbo.text import printable
 
-Callback = Callable[[Any, Trial], object]
-Stop = Rule | Callable[[Any, Trial], bool | str | None]
+if TYPE_CHECKING:
+    from nestbo.study.study import Study
+
+Callback = Callable[["Study", Trial], object]
+Stop = Rule | Callable[["Study", Trial], bool | str | None]
 _ALL_FAILED = 6  # evaluations at the beginning of a study without a value: one more than most initial designs
 
 

@@ -20,8 +20,9 @@ class Fronts(Record):
     def hypervolume(self, reference: Sequence[float] | None = None) -> float:
         """The volume of what the front dominates, as far as it is better than a reference: the more, the better.
 
-        ``reference`` is a value for each objective that every trial worth having beats; without one, it is the worst
-        told value of each, so that volumes of different studies cannot be compared.
+        Args:
+            reference: A value for each objective that every trial worth having beats; without one, the worst told value
+                of each, so that volumes of different studies cannot be compared.
         """
         history = self._read()
         if not self.several:

@@ -54,7 +54,11 @@ class Reading:
         return made
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the study as it is now to another file, a new one, also while others go on with this one."""
+        """Write the study as it is now to another file, also while others go on with this one.
+
+        Args:
+            path: The file, a new one.
+        """
         check_path(path, needed=True)
         if os.path.lexists(path) or not missing(Path(path).absolute()):
             raise ArgumentError(f"Wanted a new file to copy to, got {path}, which exists. Choose another path.")
@@ -94,7 +98,11 @@ class Reading:
         return {name: value for name, value in found.items() if name != SHAPE}
 
     def remember(self, **settings: Any) -> None:
-        """Put further settings into the store, JSON values: what a program that runs the study wants to know again."""
+        """Put further settings into the store: what a program that runs the study wants to know again.
+
+        Args:
+            **settings: JSON values, by name.
+        """
         self._check_open()
         for name, value in settings.items():
             self._store.set(name, value)

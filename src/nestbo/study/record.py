@@ -103,7 +103,12 @@ class Record(Reading):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, constraints: Objective | None = None) -> Self:
-        """The study in a file, to go on with; ``constraints`` are those that it was begun with."""
+        """The study in a file, to go on with.
+
+        Args:
+            path: The file.
+            constraints: Those that the study was begun with, if there were any.
+        """
         check_path(path, needed=True)
         if not os.path.exists(path):
             raise StoreError(f"There is no store at {path}. Check the path, or create a Study with store=….")

@@ -13,17 +13,23 @@ from nestbo.text import in_notebook
 
 
 class Study(Running, Fronts, Tables):
-    """An optimisation in progress. Its only state is its history, kept in ``store`` (a path) or in memory.
+    """An optimisation in progress. Its only state is its history.
 
     A suggestion is a function of space, strategy, history and seed: a study that was killed and loaded again goes on as
-    if nothing had happened. ``noise`` is the variance of the noise of values, or "infer" if they are noisy and it is
-    not known; without it they are taken as exact. ``constraints`` is a function of a point, in all components ≥ 0 where
-    the point is allowed: every suggestion is. A file does not keep it; give it again on opening. The default strategy
-    is HDGaBO above ten dimensions, GaBO below.
+    if nothing had happened.
 
-    ``objectives`` names several objectives, each with its ``direction``: ``tell`` then takes a value for each,
-    ``front`` are the trials that nothing dominates, and the default strategy is GaBO, which seeks what adds most to
-    the front.
+    Args:
+        space: Where the points lie.
+        strategy: The method. The default is HDGaBO above ten dimensions, GaBO below and for several objectives.
+        seed: It determines all random choices.
+        store: A path of a file that keeps the study; without one it is in memory.
+        objectives: The names of several objectives: ``tell`` then takes a value for each, ``front`` are the trials that
+            nothing dominates, and suggestions seek what adds most to the front. Leave it out for a single one.
+        direction: "minimize" or "maximize"; of several objectives, one for each.
+        noise: The variance of the noise of values, or "infer" if they are noisy and it is not known; without it they
+            are taken as exact.
+        constraints: A function of a point, in all components ≥ 0 where the point is allowed: every suggestion is. A
+            file does not keep it; give it again on opening.
 
     >>> import nestbo as nb
     >>> study = nb.Study(nb.Sphere(2), nb.GaBO(), seed=0)  # store="robot.db" keeps it in a file

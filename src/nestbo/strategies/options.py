@@ -1,0 +1,13 @@
+"""The names that options of strategies take, for type checkers and editors; a registry that users extend is none."""
+
+from typing import Literal
+
+Acquisition = Literal["logei", "lognei", "ei", "ucb"]
+Climb = Literal["lbfgs", "trust-region"]
+Coordinates = Literal["matrix", "cholesky"]
+CoordinateClimb = Literal["lbfgs", "slsqp"]
+Criterion = Literal["likelihood", "leave-one-out"]
+LatentDim = int | Literal["auto"] | tuple[int | None, ...]
+Metric = Literal["isotropic", "auto"]
+Outputs = Literal["standardise", "bilog", "log", "auto"]
+Within = Literal["subspace", "space"]
