@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import friedmanchisquare
 
 from nestbo import ArgumentError
-from nestbo.experiment import SUITES, Task, main
+from nestbo.experiment import SUITES, Task, main, run
 from nestbo.experiment.comparison import (
     common,
     contests,
@@ -19,7 +19,7 @@ from nestbo.experiment.comparison import (
     ratios,
     solved,
 )
-from nestbo.experiment.evidence import PARTS, Part, cells, make, paces
+from nestbo.experiment.evidence import PARTS, Part, cells, make, paces, set_aside
 from nestbo.experiment.figures import profile
 from nestbo.experiment.results import Record, Series, collect, records
 from nestbo.experiment.statistics import holm, interval, parted, rows, wilson
@@ -203,6 +203,17 @@ class TestEvidence:
         assert make(tmp_path / "runs", tmp_path / "archive", **options) == []
         assert sum("0 of 4 cells" in line for line in said) == 2  # the plan and the run
         assert (tmp_path / "archive" / "wishart-spd-2.zip").read_bytes() == before
+
+    def test_what_another_version_began_is_made_anew(self, tmp_path, monkeypatch):
+        monkeypatch.setitem(SUITES, "rivals", replace(SUITES["rivals"], tasks=TASKS[:1]))
+        part = Part("rivals", "random", 1, alone=True)
+        (cell,) = cells(part)
+        run(cell.trials, 6, tmp_path / cell.name)
+        assert set_aside([part], tmp_path) == 0
+        monkeypatch.setattr("nestbo.experiment.evidence.source", lambda: "another")
+        assert set_aside([part], tmp_path) == 1
+        assert (tmp_path / "older" / cell.name).exists()
+        assert set_aside([part], tmp_path) == 0
 
     def test_fewer_trials_and_rivals_whose_packages_are_missing(self, monkeypatch):
         monkeypatch.setattr("nestbo.experiment.evidence.RIVALS", {})

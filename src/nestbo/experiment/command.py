@@ -202,6 +202,7 @@ def _add_evidence(commands: Commands) -> None:
     parser.add_argument("--jobs", type=_count, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--device", default="cpu", help="cpu or cuda; rivals always run on the CPU")
     parser.add_argument("--plan", action="store_true", help="only say how long it takes")
+    parser.add_argument("--one-version", action="store_true", help="make anew what another version of nestbo began")
     parser.set_defaults(command=_evidence)
 
 
@@ -216,6 +217,7 @@ def _evidence(given: argparse.Namespace) -> int:
             _say(text)
         return 0
     options: dict[str, Any] = {"jobs": given.jobs, "device": given.device, "trials": given.trials}
+    options["one_version"] = given.one_version
     wrong = evidence.make(given.out, given.archive, parts=parts, say=_say, **options)
     if given.pages is not None:
         evidence.pages(given.pages, [given.archive], _say)

@@ -15,7 +15,7 @@ from nestbo.experiment.results import collect, records
 from nestbo.experiment.rivals import ELSEWHERE, RIVALS
 from nestbo.experiment.runner import run
 from nestbo.experiment.suites import SUITES, Cell
-from nestbo.experiment.trials import INITIAL, evaluated, minutes
+from nestbo.experiment.trials import INITIAL, evaluated, made_by, minutes, source
 
 PAGES = ("results.md", "evidence.md", "evidence-problems.md")
 _UNKNOWN = 1.0  # seconds that a suggestion is taken to need where nothing is known of its method
@@ -88,6 +88,16 @@ def _left(cell: Cell, part: Part, out: Path) -> int:
     return max(0, SUITES[part.suite].budget - done) * len(cell.trials.seeds)
 
 
+def set_aside(parts: Sequence[Part], out: Path, trials: int | None = None) -> int:
+    """Move files that another version of the library made to ``out/older``, so that they are made anew; how many."""
+    paths = {out / cell.name for part in parts for cell in cells(part, trials)}
+    older = [path for path in sorted(paths) if path.exists() and made_by(path) != source()]
+    for path in older:
+        (out / "older").mkdir(exist_ok=True)
+        path.replace(out / "older" / path.name)
+    return len(older)
+
+
 def make(
     out: Path,
     archive: Path,
@@ -96,9 +106,15 @@ def make(
     jobs: int = os.cpu_count() or 1,
     device: str = "cpu",
     trials: int | None = None,
+    one_version: bool = False,
     say: Callable[[str], Any],
 ) -> list[str]:
-    """Say how long it takes, run what is left, collect it in an archive per problem; returns what went wrong."""
+    """Say how long it takes, run what is left, collect it in an archive per problem; returns what went wrong.
+
+    With ``one_version`` no row is made by several versions of the library: what others began is made anew.
+    """
+    if one_version:
+        say(f"{set_aside(parts, out, trials)} files of other versions set aside")
     for line in plan(parts, out, paces([archive]) | paces([out]), jobs, trials):
         say(line)
     wrong = []

@@ -11,7 +11,18 @@ import numpy as np
 from nestbo.experiment.results import Array, Series
 from nestbo.experiment.trials import ORACLE
 
-TARGETS = {"ackley": 0.1, "rosenbrock": 1.0, "styblinski-tang": 10.0, "product-of-sines": 10.0}
+TARGETS = {
+    "ackley": 0.1,
+    "rosenbrock": 1.0,
+    "styblinski-tang": 10.0,
+    "product-of-sines": 10.0,
+    "schwefel": 500.0,  # about four of its twenty coordinates in the second-best valley
+    "phases": 1.0,
+    "rayleigh-quotient": 0.01,
+    "portfolio": 0.01,
+    "registration": 0.01,
+    "thomson": 0.01,
+}
 _TARGET = 0.1  # of other problems
 _FLOOR = 1e-10  # regret below which differences are rounding
 _RESAMPLES = 2000

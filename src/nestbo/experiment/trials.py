@@ -277,3 +277,9 @@ def evaluated(path: Path) -> int:
         return 0
     with arrays.opened(path) as file:
         return len(file["seconds"])
+
+
+def made_by(path: Path) -> str:
+    """The digests of nestbo's source that made a file, separated by commas."""
+    with arrays.opened(path) as file:
+        return str(arrays.about(file)["nestbo"])
