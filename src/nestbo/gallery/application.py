@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nestbo.history import Observation
-from nestbo.manifolds import Space
+if TYPE_CHECKING:  # so that a list of examples needs no torch
+    from nestbo.history import Observation
+    from nestbo.manifolds import Space
 
 Array: TypeAlias = NDArray[np.float64]
 
