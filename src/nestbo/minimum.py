@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
@@ -35,6 +36,11 @@ class Minimum:
     message: str
     success: bool
     space: Space | None = None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The point as a person would write it, by the names of the space; without names, it is called x."""
+        return {"x": self.x.numpy()} if self.space is None else self.space.parameters(self.x)
 
     def _repr_html_(self) -> str:
         return in_notebook("minimum_html", self)

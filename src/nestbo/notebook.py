@@ -69,7 +69,7 @@ def minimum_html(found: Minimum) -> str:
         "value": f"{found.value:.6g}",
         "evaluations": found.nfev,
         "ended": found.message,
-        "x": _short(found.x.numpy()),
+        **{name: _short(value) for name, value in found.parameters.items()},
     }
     chosen = next((trial for trial in found.history if trial.x.equal(found.x)), None)
     drawn = "" if found.space is None else _picture(_Shown(found.space, found.history, chosen))

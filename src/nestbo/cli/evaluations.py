@@ -61,9 +61,13 @@ def ask(
     store: Store,
     n: Annotated[int, typer.Option("-n", min=1, help="How many different points.")] = 1,
     pending: Annotated[bool, typer.Option("--pending", help="The open trials again, instead of new ones.")] = False,
+    fix: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A parameter with a value of yours; several times."),
+    ] = None,
     constraints: Allowed = None,
 ) -> None:
-    """Print new points to evaluate, each as a line of JSON with its index and x.
+    """Print new points to evaluate, each as a line of JSON with its index, x, and parameters by name.
 
     A study that was begun with constraints wants them again.
     """
@@ -72,9 +76,23 @@ def ask(
             found = known.pending
     else:
         with under(store, constraints) as study:
-            found = study.ask(n)
+            found = study.ask(n, fixed=_fixed(fix))
     for trial in found:
         put(brief(trial))
+
+
+def _fixed(texts: list[str] | None) -> dict[str, Any] | None:
+    """Parameters from texts such as tool=soft: a value is JSON, or else a word."""
+    found: dict[str, Any] = {}
+    for text in texts or ():
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise ArgumentError(f"--fix takes NAME=VALUE, such as tool=soft, got {text!r}.")
+        try:
+            found[name] = parsed(value)
+        except ArgumentError:
+            found[name] = value
+    return found or None
 
 
 @app.command(context_settings={"ignore_unknown_options": True})  # so that -1.5 is a value
@@ -116,7 +134,9 @@ def tell(
 @app.command()
 def add(
     store: Store,
-    x: Annotated[str | None, typer.Option(metavar="JSON", help="The point, such as [0, 0, 1].")] = None,
+    x: Annotated[
+        str | None, typer.Option(metavar="JSON", help='The point, such as [0, 0, 1] or {"force": 3, "tool": "soft"}.')
+    ] = None,
     value: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="Its value; of several objectives, such as 3.2,0.7.")
     ] = None,
@@ -127,7 +147,8 @@ def add(
         str | None, typer.Option(metavar="FILE.py:function", help="The constraints that the study was begun with.")
     ] = None,
     json: Annotated[
-        str | None, typer.Option(metavar="JSON", help='Instead: {"x": …, "value": …}, several, or - for stdin.')
+        str | None,
+        typer.Option(metavar="JSON", help='Instead: {"x" or "parameters": …, "value": …}, several, or - for stdin.'),
     ] = None,
 ) -> None:
     """Add an observation made elsewhere; it may violate the constraints that the study was begun with."""
@@ -151,7 +172,7 @@ def _observations(
     if x is not None and value is not None and text is None:
         return [(parsed(x), _observation(_one_or_all(_listed(value)), _listed(constraints), _variance(noise), note))]
     if text is not None and (x, value, *more) == (None,) * 5:
-        return [(entry.get("x"), _found(entry)) for entry in entries(text)]
+        return [(entry.get("parameters", entry.get("x")), _found(entry)) for entry in entries(text)]
     raise ArgumentError("add takes --x JSON --value NUMBER, or --json JSON. Give one of the two.")
 
 

@@ -89,10 +89,10 @@ def _guarded(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The function with its prints on stderr; a call of exit is a failure like any other."""
 
     @functools.wraps(f)
-    def guarded(x: Any) -> Any:
+    def guarded(*arguments: Any, **named: Any) -> Any:
         try:
             with contextlib.redirect_stdout(sys.stderr):
-                return f(x)
+                return f(*arguments, **named)
         except SystemExit as error:
             raise RuntimeError(f"the objective called exit({error.code!r})") from error
 

@@ -16,8 +16,6 @@ from nestbo.history import History, Trial
 from nestbo.text import cell, dumps, printable
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from nestbo.study import Study
     from nestbo.study.light import Light
 
@@ -26,7 +24,20 @@ Times = Mapping[int, tuple[float | None, float | None]]
 
 def brief(trial: Trial) -> dict[str, Any]:
     """What ``ask`` and ``best`` print of a trial."""
-    return {"index": trial.index, **_values(trial), "x": trial.x.tolist()}
+    return {"index": trial.index, **_values(trial), **_named(trial), "x": trial.x.tolist()}
+
+
+def _named(trial: Trial) -> dict[str, Any]:
+    """The parameters, where the space names them."""
+    from nestbo.study.tables import plain
+
+    return {} if trial.space is None or trial.space.names is None else {"parameters": plain(trial.parameters)}
+
+
+def _whole(trial: Trial) -> str:
+    """The line of a point, to the last bit: by name, where its parameters have names."""
+    named = _named(trial)
+    return f"at     {json.dumps(named['parameters'])}" if named else f"x      {json.dumps(trial.x.tolist())}"
 
 
 def _values(trial: Trial) -> dict[str, Any]:
@@ -38,11 +49,11 @@ def _values(trial: Trial) -> dict[str, Any]:
 
 def described(trial: Trial, recommended: Trial | None = None) -> str:
     """A told trial for the eye, its numbers to the last bit, and the one that a noisy study recommends."""
-    best = f"best   {trial.value!r} (trial {trial.index})\nx      {json.dumps(trial.x.tolist())}"
+    best = f"best   {trial.value!r} (trial {trial.index})\n{_whole(trial)}"
     if recommended is None:
         return best
     why = "recommended: values are noisy, and its posterior mean is the best"
-    return f"{best}\ntrust  trial {recommended.index}, {why}\nx      {json.dumps(recommended.x.tolist())}"
+    return f"{best}\ntrust  trial {recommended.index}, {why}\n{_whole(recommended)}"
 
 
 def described_front(study: Study | Light) -> str:
@@ -51,7 +62,7 @@ def described_front(study: Study | Light) -> str:
     for trial in study.front:
         pairs = zip(study.objectives, trial.values, strict=True)
         values = ", ".join(f"{name} {value!r}" for name, value in pairs)
-        lines += [f"front  {values} (trial {trial.index})", f"x      {json.dumps(trial.x.tolist())}"]
+        lines += [f"front  {values} (trial {trial.index})", _whole(trial)]
     return "\n".join(lines)
 
 
@@ -69,6 +80,7 @@ def record(trial: Trial, times: Times) -> dict[str, Any]:
         "status": trial.state,
         "value": trial.value,
         **_values(trial),
+        **_named(trial),
         "x": trial.x.tolist(),
         "notes": dict(trial.notes),
         **({} if trial.told.note is None else {"note": trial.told.note}),
@@ -103,12 +115,12 @@ def summary(study: Study | Light, path: str) -> dict[str, Any]:
 
 
 def write_csv(study: Study | Light, file: TextIO) -> None:
-    """One line for each trial, one column for each number of its point."""
-    writer = csv.writer(file, lineterminator="\n")
-    space = study.space
+    """One line for each trial, one column for each number of its point, under its name where it has one."""
+    writer, space = csv.writer(file, lineterminator="\n"), study.space
+    columns = space.labels if space.names is not None else [f"x{label}" for label in space.labels]
     told = next((trial.constraints for trial in study.history if trial.constraints is not None), ())
     noted = any(trial.told.note for trial in study.history)
-    names = [*(f"x{label}" for label in space.labels), *(f"constraint{k}" for k in range(len(told))), *["note"] * noted]
+    names = [*(_column(name) for name in columns), *(f"constraint{k}" for k in range(len(told))), *["note"] * noted]
     values = [f"value_{name}" for name in study.objectives] if study.several else ["value"]
     writer.writerow(["index", "status", *map(cell, values), "failed", "asked_at", "told_at", *names])
     for trial, row in zip(study.history, records(study), strict=False):
@@ -116,7 +128,19 @@ def write_csv(study: Study | Light, file: TextIO) -> None:
         found = trial.values or [None] * len(values)
         start = [trial.index, trial.state, *found, failed, row["asked_at"], row["told_at"]]
         end = [cell(trial.told.note or "")] * noted
-        writer.writerow([*start, *space.cells(trial.x), *(trial.constraints or [None] * len(told)), *end])
+        writer.writerow([*start, *map(_cell, space.cells(trial.x)), *(trial.constraints or [None] * len(told)), *end])
+
+
+_TAKEN = ("index", "status", "value", "failed", "asked_at", "told_at", "note")
+
+
+def _column(name: str) -> str:
+    """The name of a parameter as that of a column, if no other column is called so."""
+    return f"x_{name}" if name in _TAKEN else name
+
+
+def _cell(entry: Any) -> Any:
+    return cell(entry) if isinstance(entry, str) else entry
 
 
 def write_jsonl(study: Study | Light, file: TextIO) -> None:
@@ -128,12 +152,6 @@ def write_jsonl(study: Study | Light, file: TextIO) -> None:
 FORMATS = {"csv": write_csv, "jsonl": write_jsonl}
 
 
-def short(x: Tensor, most: int = 6) -> str:
-    """A point for the eye: a few digits of its first numbers."""
-    numbers = [f"{number:.4g}" for number in x.flatten()[:most].tolist()]
-    return f"[{', '.join(numbers)}{', …' if math.prod(x.shape) > most else ''}]"
-
-
 ROWS = 1000  # of a table: rich takes a second for them
 
 
@@ -142,6 +160,8 @@ def table(history: History, objectives: Sequence[str]) -> Any:
     from rich import box
     from rich.table import Table
     from rich.text import Text
+
+    from nestbo.study.tables import words
 
     best = {trial.index for trial in (history.front if history.several else [history.best]) if trial is not None}
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -154,7 +174,7 @@ def table(history: History, objectives: Sequence[str]) -> Any:
     first = [trial for trial in history[:-ROWS] if trial.index in best]
     for trial in (*first, *shown):
         values = [f"{value:.6g}" for value in trial.values] or [""] * len(objectives)
-        last = Text(printable(str(trial.told.failed)) if trial.status == "failed" else short(trial.x))
+        last = Text(printable(str(trial.told.failed)) if trial.status == "failed" else words(trial))
         if trial.told.note:
             last.append(printable(f"\n{trial.told.note}"), style="italic")
         status = trial.state if trial.feasible else f"{trial.state}, infeasible"

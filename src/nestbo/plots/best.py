@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.colors import CenteredNorm
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from nestbo.manifolds import SPD, Box, Grassmann, Product, Rotation, Space, Sphere, Torus
+from nestbo.manifolds import SPD, Grassmann, Product, Rotation, Space, Sphere, Torus
+from nestbo.plots.sliders import draw_rows, rows, slides
 from nestbo.plots.style import BLUE, GREEN, GREY, INK, RED, figure, number, words
 from nestbo.plots.view import Array, Study, View
 
 _MOST = 8  # panels; a product of more factors shows the first ones
+_LONG = 40  # characters of a space in a title
+_MANY = 8  # lines that want a wider panel
 _TURN = np.linspace(0, 2 * np.pi, 121)
 
 
@@ -38,25 +41,69 @@ def best(study: Study) -> Figure:
         return words(view.title, view.nothing)
     trial = (study.recommend() if view.history.noisy else None) or view.best
     parts = _parts(view.space, trial.x)
-    shown = [(space, x.numpy(), panel(space)) for space, x in parts[:_MOST]]
-    widths = [chosen.width for *_, chosen in shown]
+    sliding = [part for part in parts if slides(part.space)]
+    still = [part for part in parts if not slides(part.space)]
+    lines = [Shown.of_lines(sliding)] if sliding else []
+    shown = [*map(Shown.of, still[: _MOST - len(lines)]), *lines]
+    widths = [each.panel.width for each in shown]
     found = f"recommended: trial {trial.index}" if view.history.noisy else f"best {number(trial.value)}"
     found += "" if view.history.noisy else f" (trial {trial.index})"
     made = figure(f"{view.title}; {found}", max(5.0, sum(widths)), 3.9)
     cells = made.add_gridspec(1, len(shown), width_ratios=widths)
-    for k, (space, x, chosen) in enumerate(shown):
-        axes = made.add_subplot(cells[k], projection=chosen.projection)
-        chosen.draw(axes, space, x)
-        left = f" (of {len(parts)} parts)" if len(parts) > len(shown) and k == len(shown) - 1 else ""
-        axes.set_title(f"{space}{left}" if len(str(space)) < 40 else f"{type(space).__name__}{left}")
+    left = f" (of {len(parts)} parts)" if len(still) > _MOST - len(lines) else ""
+    for k, each in enumerate(shown):
+        axes = made.add_subplot(cells[k], projection=each.panel.projection)
+        each.draw(axes)
+        axes.set_title(each.title + (left if k == len(shown) - 1 else ""))
     return made
 
 
-def _parts(space: Space, x: Tensor) -> list[tuple[Space, Tensor]]:
+class Part(NamedTuple):
+    """A factor of a space, what it and its numbers are called, and the part of a point there."""
+
+    name: str | None
+    labels: list[str]
+    space: Space
+    x: Tensor
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What one panel shows."""
+
+    title: str
+    panel: Panel
+    draw: Callable[[Any], None]
+
+    @classmethod
+    def of(cls, part: Part) -> Shown:
+        """A part by itself."""
+        chosen, text = panel(part.space), str(part.space)
+        title = part.name or (text if len(text) < _LONG else part.space.kind)
+        return cls(title, chosen, lambda axes: chosen.draw(axes, part.space, part.x.numpy()))
+
+    @classmethod
+    def of_lines(cls, parts: list[Part]) -> Shown:
+        """Numbers and choices together, one line for each."""
+        found = [row for part in parts for row in rows(part.space, part.x, part.labels)]
+        text = str(parts[0].space)
+        title = parts[0].name or text if len(parts) == 1 and len(text) < _LONG else "numbers and choices"
+        chosen = Panel(lambda *_: None, width=3.4 if len(found) < _MANY else 4.6)
+        return cls(title, chosen, lambda axes: draw_rows(axes, found))
+
+
+def _parts(space: Space, x: Tensor, name: str | None = None, labels: Sequence[str] = ()) -> list[Part]:
     """A point, taken apart if its space is a product, also one of products."""
+    labels = list(labels) or [label if space.names else f"x{label}" for label in space.labels]
     if not isinstance(space, Product):
-        return [(space, x)]
-    return [part for factor, y in zip(space.factors, space.split(x), strict=True) for part in _parts(factor, y)]
+        return [Part(name, labels, space, x)]
+    found, begin = [], 0
+    names = space.titles or (None,) * len(space.factors)
+    for title, factor, y in zip(names, space.factors, space.split(x), strict=True):
+        end = begin + len(factor.labels)
+        found += _parts(factor, y, title, labels[begin:end])
+        begin = end
+    return found
 
 
 def panel(space: Space) -> Panel:
@@ -186,23 +233,6 @@ def _bars(axes: Any, space: Space, x: Array) -> None:
     axes.set(xlabel="coordinate", ylabel="x")
 
 
-def _sliders(axes: Any, space: Space, x: Array) -> None:
-    """Each coordinate between its bounds."""
-    assert isinstance(space, Box)
-    lower, upper = np.array(space.lower), np.array(space.upper)
-    rows = np.arange(1, len(x) + 1)
-    axes.hlines(rows, 0, 1, color="#D0D0D0", linewidth=3)
-    axes.scatter((x - lower) / (upper - lower), rows, s=60, color=RED, edgecolors="white", zorder=3)
-    for row, low, value, high in zip(rows, lower, x, upper, strict=True):
-        for at, text, side in ((0, low, "left"), (0.5, value, "center"), (1, high, "right")):
-            style = {"fontsize": 8.5, "color": RED if side == "center" else INK, "ha": side, "va": "bottom"}
-            axes.annotate(f"{text:.4g}", (at, row), (0, 5), textcoords="offset points", **style)
-    axes.set(xlim=(-0.05, 1.05), ylim=(len(x) + 0.7, 0.2), xticks=[], yticks=rows)
-    axes.set_yticklabels([f"x{k}" for k in rows])
-    axes.grid(visible=False)
-    axes.spines[["left", "bottom"]].set_visible(False)
-
-
 _PANELS: tuple[tuple[type[Space], Callable[[Any], bool], Panel], ...] = (
     (Sphere, lambda space: space.n == 1, Panel(_arrow_in_circle)),
     (Sphere, lambda space: space.n == 2, Panel(_arrow_in_globe, "3d")),
@@ -210,5 +240,4 @@ _PANELS: tuple[tuple[type[Space], Callable[[Any], bool], Panel], ...] = (
     (SPD, lambda space: space.n == 3, Panel(_ellipsoid, "3d")),
     (Rotation, lambda space: True, Panel(_frame, "3d")),
     (Torus, lambda space: space.n <= 6, Panel(_dials, width=4.6)),
-    (Box, lambda space: space.dim <= 12, Panel(_sliders)),
 )

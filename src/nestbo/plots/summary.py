@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
+from nestbo.history import Trial
 from nestbo.plots.front import volumes_so_far
 from nestbo.plots.one import One
 from nestbo.plots.view import WIDTH, Array, Study, View, objective_names
@@ -35,7 +36,7 @@ def summarise(study: Study) -> dict[str, Any]:
         "index": [trial.index for trial in view.finished],
         "values": [trial.value for trial in view.finished],
         "best_so_far": view.best_so_far,
-        "best": None if best is None else {"index": best.index, "value": best.value, "x": best.x.tolist()},
+        "best": None if best is None else _best(best),
         "times": _times(study),
         "leave_one_out": leave_one_out(view),
         "arms": _arms(view),
@@ -60,6 +61,14 @@ def _of_several(study: Study, view: View) -> dict[str, Any]:
         "leave_one_out": dict(zip(names, each, strict=True)),
         "arms": [],
     }
+
+
+def _best(best: Trial) -> dict[str, Any]:
+    """The best trial; the parameters of one that has names are arrays as lists."""
+    found: dict[str, Any] = {"index": best.index, "value": best.value, "x": best.x.tolist()}
+    if best.space is not None and best.space.names is not None:
+        found["parameters"] = dict(zip(best.space.labels, best.space.cells(best.x), strict=True))
+    return found
 
 
 def _arms(view: View) -> list[dict[str, Any]]:

@@ -42,6 +42,9 @@ def objective_names(study: Study) -> tuple[str, ...]:
     return names
 
 
+_LONG = 60  # characters of a space in a title
+
+
 class View:
     """A study at one moment, in the objective's own units and direction.
 
@@ -50,7 +53,7 @@ class View:
 
     def __init__(self, study: Study, where: str = "", letter: str = "x") -> None:
         self.study, self.space = study, study.space
-        self.where, self.letter = where or str(study.space), letter
+        self.where, self.letter = where or called(study.space), letter
         self.sign = 1.0 if study.direction == "minimize" else -1.0
         self.history = study.history
         self.finished = self.history.finished
@@ -139,3 +142,9 @@ class View:
     def modelless(self) -> str:
         """Why there are evaluations and no model."""
         return f"{self.study.strategy} fits no model: only the evaluations are shown"
+
+
+def called(space: Space) -> str:
+    """A space in a title: what it is, or, where that is long and its parameters have names, these."""
+    text = str(space)
+    return text if len(text) <= _LONG or space.names is None else ", ".join(space.names)

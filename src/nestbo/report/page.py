@@ -18,6 +18,7 @@ from typing import Any
 from nestbo.history import Trial
 from nestbo.report.snapshot import Snapshot
 from nestbo.study import Study
+from nestbo.study.tables import plain, words
 from nestbo.text import printable
 
 _HEAVY = 200_000  # bytes of a drawing; a heavier one becomes a picture of dots
@@ -79,7 +80,7 @@ def _about(study: Study, now: Snapshot, name: str, facts: Mapping[str, Any]) -> 
         "best": best,
         "front": [trial.index for trial in front],
         "recommended": recommended,
-        "shown_json": None if shown is None else json.dumps(shown.x.tolist()),
+        "shown_json": None if shown is None else _all_of(shown),
         "infeasible": sum(trial.state == "told" and not trial.feasible for trial in now.history),
         "constrained": any(trial.constraints for trial in now.history),
         "stale": _stale(now),
@@ -184,10 +185,17 @@ def _times(now: Snapshot) -> dict[str, Any]:
     }
 
 
+def _all_of(trial: Trial) -> str:
+    """A point to the last bit: its parameters, where they have names, and its numbers."""
+    named = trial.space is not None and trial.space.names is not None
+    lines = [f"{name} = {json.dumps(plain(value))}" for name, value in trial.parameters.items()] if named else []
+    return "\n".join([*lines, json.dumps(trial.x.tolist())])
+
+
 def _row(trial: Trial, now: Snapshot) -> dict[str, Any]:
     """A line of the table."""
     told = now.times.get(trial.index, (None, None))[1]
-    numbers = [f"{number:.4g}" for number in trial.x.flatten().tolist()]
+    size = len(trial.x.flatten())
     return {
         "trial": trial,
         "arm": trial.memory.arm or "",
@@ -201,8 +209,8 @@ def _row(trial: Trial, now: Snapshot) -> dict[str, Any]:
         "note": trial.told.note,
         "constraints": ", ".join(f"{c:.4g}".replace("-", "−") for c in trial.constraints or ()),
         "failed": trial.told.failed if trial.status == "failed" else None,
-        "short": ", ".join(numbers[:4]) + (", …" if len(numbers) > 4 else ""),
-        "whole": ", ".join(numbers) if len(numbers) > 4 else None,
+        "short": words(trial, 4),
+        "whole": words(trial, size) if size > 4 else None,
     }
 
 

@@ -55,7 +55,9 @@ def _row(trial: Trial, objectives: tuple[str, ...], times: Times) -> dict[str, A
 
 
 def numbers(trial: Trial) -> dict[str, Any]:
-    """The numbers of a point, by the name of the parameter and the place in it."""
+    """The numbers of a point, and its choices, by the name of the parameter and the place in it."""
+    if trial.space is not None and trial.space.names is not None:
+        return dict(zip(trial.space.labels, trial.space.cells(trial.x), strict=True))
     found: dict[str, Any] = {}
     for name, value in trial.parameters.items():
         if not isinstance(value, np.ndarray):
@@ -64,6 +66,33 @@ def numbers(trial: Trial) -> dict[str, Any]:
         for place, number in np.ndenumerate(value):
             found[f"{name}{'_'.join(map(str, place))}"] = float(number)
     return found
+
+
+def words(trial: Trial, most: int = 6) -> str:
+    """A point for the eye: a few digits of its first numbers, or its parameters by name where they have names."""
+    if trial.space is None or trial.space.names is None:
+        return f"[{_some(trial.x.flatten().tolist(), most)}]"
+    return ", ".join(f"{name} {_short(value, most)}" for name, value in trial.parameters.items())
+
+
+def _short(value: Any, most: int) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_short(part, most)}" for name, part in value.items())
+    if isinstance(value, np.ndarray):
+        return f"[{_some(value.flatten().tolist(), most)}]"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _some(numbers: list[float], most: int) -> str:
+    """The first numbers of a list."""
+    return ", ".join(f"{number:.4g}" for number in numbers[:most]) + (", …" if len(numbers) > most else "")
+
+
+def plain(value: Any) -> Any:
+    """Parameters as JSON holds them: arrays as lists."""
+    if isinstance(value, dict):
+        return {name: plain(part) for name, part in value.items()}
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _date(seconds: float | None) -> datetime | None:
