@@ -545,3 +545,73 @@ class TestMistakes:
         done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
         assert done.returncode == 1
         assert "pip install 'nestbo[optuna]'" in done.stderr
+
+
+class TestBeside:
+    """Parameters that an objective reads beside the point are suggested jointly with it."""
+
+    @staticmethod
+    def objective(trial):
+        weights = suggest(trial, nb.Simplex(2))
+        trees = trial.suggest_int("trees", 10, 90, step=5)
+        depth = trial.suggest_int("depth", 1, 12)
+        rate = trial.suggest_float("rate", 1e-5, 1.0, log=True)
+        solver = trial.suggest_categorical("solver", ["a", None, 3.5])
+        share = trial.suggest_float("share", 0.0, 1.0, step=0.25)
+        assert isinstance(trees, int)
+        assert trees % 5 == 0
+        away = float((weights - torch.tensor([0.5, 0.3, 0.2])).square().sum()) + ((trees - 60) / 40) ** 2
+        return (
+            away + ((depth - 9) / 6) ** 2 + (math.log10(rate) + 3) ** 2 / 9 + (solver is not None) + (share - 0.5) ** 2
+        )
+
+    def test_they_are_modelled(self):
+        study = optuna.create_study(sampler=ManifoldSampler(nb.Simplex(2), seed=0))
+        study.optimize(self.objective, n_trials=16)
+        assert study.best_params["solver"] is None
+        assert study.best_value < 0.5  # random points reach 0.8 in 16 trials, in the median
+
+    def test_a_study_goes_on_with_them(self):
+        storage = optuna.storages.InMemoryStorage()
+        runs = []
+        for counts in ((7,), (3, 4)):
+            name = f"s{len(counts)}"
+            optuna.create_study(study_name=name, storage=storage)
+            for count in counts:
+                sampler = ManifoldSampler(nb.Simplex(2), seed=0)
+                study = optuna.load_study(study_name=name, storage=storage, sampler=sampler)
+                study.optimize(self.objective, n_trials=count)
+            runs.append([trial.params for trial in study.trials])
+        assert runs[0] == runs[1]
+
+    def test_what_only_some_trials_have_is_drawn_at_random(self):
+        def objective(trial):
+            x = suggest(trial, nb.Sphere(2))
+            extra = trial.suggest_int("extra", 1, 5) if trial.number % 2 else 0
+            return float(x[0]) + extra
+
+        study = optuna.create_study(sampler=ManifoldSampler(nb.Sphere(2), seed=0))
+        study.optimize(objective, n_trials=8)
+        assert len(study.trials) == 8
+
+    def test_nested_models_stay_those_of_the_point(self):
+        def objective(trial):
+            return float(suggest(trial, nb.Sphere(12))[0]) + trial.suggest_int("n", 0, 4)
+
+        sampler = ManifoldSampler(nb.Sphere(12), nb.HDGaBO(latent_dim=2), seed=0)
+        study = optuna.create_study(sampler=sampler)
+        study.optimize(objective, n_trials=8)
+        assert study.best_params["n"] <= 2
+
+    def test_a_method_that_cannot_take_them_works_as_before(self):
+        sampler = ManifoldSampler(nb.Sphere(3), nb.EuclideanBO(), seed=0)
+        study = optuna.create_study(sampler=sampler)
+        study.optimize(lambda trial: float(suggest(trial, nb.Sphere(3))[0]) + trial.suggest_int("n", 0, 4), n_trials=7)
+        assert len(study.trials) == 7
+
+    def test_names_of_a_space_are_those_of_parameters(self):
+        space = nb.Product(direction=nb.Sphere(1), passes=nb.Integer(1, 4), tool=nb.Choice("soft", "hard"))
+        study = optuna.create_study(sampler=ManifoldSampler(space, name="p", seed=0))
+        study.optimize(lambda trial: float(suggest(trial, space, "p")[0]), n_trials=6)
+        assert list(study.best_params) == ["p_direction_0", "p_direction_1", "p_passes", "p_tool"]
+        space.check(point(study.best_trial, space, "p"))

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from nestbo import history as record
 from nestbo import study as own
+from nestbo.bridges import beside
 from nestbo.bridges.parameters import assembled, distributions, entries, params, point
 from nestbo.errors import ArgumentError
 from nestbo.evaluation import numbers
@@ -51,9 +52,10 @@ class ManifoldSampler(BaseSampler):
     trials are observed constraints; ``constraints_func`` gives them as it does in Optuna's samplers, numbers ≤ 0 where
     they are satisfied. A suggestion depends on the seed, the number of the trial and the trials before it, so that
     workers may share a seed. In a study with several directions, it suggests what adds most to the front, by GaBO
-    unless another strategy is given. Parameters outside of the space are drawn at random, and the model does not see
-    them: put them into the space as a ``Box``. Trials of another space are left out, with a warning. ``noise`` is the
-    variance of the noise of values, if it is known; ``name`` that of the point among the parameters.
+    unless another strategy is given. Parameters that the objective reads beside the point, with ``trial.suggest_int``
+    and the like, are suggested jointly with it once a trial with them has ended; those that only some trials have are
+    drawn at random, and the model does not see them. Trials of another space are left out, with a warning. ``noise``
+    is the variance of the noise of values, if it is known; ``name`` that of the point among the parameters.
 
     >>> import optuna
     >>> import nestbo as nb
@@ -90,7 +92,8 @@ class ManifoldSampler(BaseSampler):
         return f"ManifoldSampler({self.space}, {self.strategy})"
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        return dict(self._parameters)
+        trials = study.get_trials(deepcopy=False, states=_SEEN)
+        return self._parameters | beside.found(trials, self._parameters)
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -100,10 +103,15 @@ class ManifoldSampler(BaseSampler):
         if len(enqueued) == len(self._parameters) or not _some(search_space, self._parameters):
             return {}
         self._check_whole(search_space)
-        suggestion = self._suggest(study, trial)
-        found = params(suggestion.x, self.space, self.name)
+        wanted = beside.chosen(search_space, tuple(self._parameters))
+        joint = beside.possible(self.space, wanted, self.strategy)
+        suggestion = self._suggest(study, trial, joint)
+        point, others = joint.apart(suggestion.x)
+        found = params(point, self.space, self.name) | others
         # What the strategy remembers is of its own point, and not of one that was enqueued in part.
-        kept = {"params": found | enqueued, "memory": {} if enqueued else suggestion.memory.json}
+        kept: dict[str, Any] = {"params": found | enqueued, "memory": {} if enqueued else suggestion.memory.json}
+        if joint.beside:
+            kept["among"] = joint.whole.specification
         study._storage.set_trial_system_attr(trial._trial_id, _SUGGESTION, kept)
         study._storage.set_trial_system_attr(trial._trial_id, _SPACE + self.name, self.space.specification)
         return found
@@ -132,14 +140,15 @@ class ManifoldSampler(BaseSampler):
             raise ArgumentError(f"constraints_func gives numbers, ≤ 0 where they are satisfied, got {found}.")
         study._storage.set_trial_system_attr(trial._trial_id, _CONSTRAINTS, found)
 
-    def _suggest(self, study: Study, trial: FrozenTrial) -> Suggestion:
+    def _suggest(self, study: Study, trial: FrozenTrial, joint: beside.Joint) -> Suggestion:
         """Another suggestion, where a worker got there first that was not seen before."""
         rng = torch.Generator().manual_seed(int(self._seed(trial).generate_state(1, np.uint64)[0]))
-        history = self.history(study, trial)
+        history, whole = self.history(study, trial, joint), joint.whole
+        method = joint.strategy(self._strategy(history.several))
         for _ in range(own.ATTEMPTS):
-            (suggestion,) = self._strategy(history.several).suggest(self.space, history.to_minimise, 1, rng)
-            known, history = {t.index for t in history}, self.history(study, trial)
-            if not own.too_near(self.space, [suggestion.x], [t.x for t in history if t.index not in known]):
+            (suggestion,) = method.suggest(whole, history.to_minimise, 1, rng)
+            known, history = {t.index for t in history}, self.history(study, trial, joint)
+            if not own.too_near(whole, [suggestion.x], [t.x for t in history if t.index not in known]):
                 break
         return suggestion
 
@@ -162,21 +171,31 @@ class ManifoldSampler(BaseSampler):
     def _seed(self, trial: FrozenTrial, *more: int) -> np.random.SeedSequence:
         return np.random.SeedSequence([self.seed, trial.number, *more])
 
-    def history(self, study: Study, but: FrozenTrial | None = None) -> History:
-        """The trials of an Optuna study that have a point, as strategies see them, without the one given."""
+    def history(self, study: Study, but: FrozenTrial | None = None, joint: beside.Joint | None = None) -> History:
+        """The trials of an Optuna study that have a point, as strategies see them, without the one given.
+
+        ``joint`` says which parameters beside the point belong to it; trials without these are left out.
+        """
+        joint = beside.Joint(self.space, {}) if joint is None else joint
         trials = [t for t in study.get_trials(deepcopy=False, states=_SEEN) if but is None or t.number != but.number]
         stored = {t.number: found for t in trials if (found := self._stored(t)) is not None}
         ours = [t for t in trials if t.number in stored and self._is_ours(t, stored[t.number])]
         self._warn(sum(t.number in stored or self._is_of_other(t) for t in trials) - len(ours))
+        ours = [trial for trial in ours if joint.known(stored[trial.number])]
         least = _least(_constraints(trial) for trial in ours)
-        read = tuple(self._read(trial, stored[trial.number], least) for trial in ours)
+        read = tuple(self._read(trial, stored[trial.number], least, joint) for trial in ours)
         ways = tuple(_WAYS[direction] for direction in study.directions)
         return History(read, self.noise, ways if len(ways) > 1 else ways[0])
 
-    def _read(self, trial: FrozenTrial, stored: Mapping[str, Any], least: dict[str, float]) -> record.Trial:
+    def _read(
+        self, trial: FrozenTrial, stored: Mapping[str, Any], least: dict[str, float], joint: beside.Joint
+    ) -> record.Trial:
         """A trial as strategies see it; a constraint that it does not name is the least told, as in ``History``."""
-        x, kept = assembled(stored, self.space, self.name), trial.system_attrs.get(_SUGGESTION, {})
-        asked = record.Trial(trial.number, x, memory=Memory.of(kept.get("memory", kept.get("notes", {}))))
+        kept, whole = trial.system_attrs.get(_SUGGESTION, {}), joint.whole
+        x = joint.packed(assembled(stored, self.space, self.name), stored)
+        same = kept.get("among", self.space.specification) == whole.specification  # else its fits are of another model
+        memory = Memory.of(kept.get("memory", kept.get("notes", {}))) if same else Memory()
+        asked = record.Trial(trial.number, x, memory=memory, space=whole)
         if trial.state == TrialState.RUNNING:
             return asked
         values = (trial.values or ()) if trial.state != TrialState.FAIL else ()

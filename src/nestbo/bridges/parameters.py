@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial
 from torch import Tensor
 
 from nestbo.errors import ArgumentError
-from nestbo.manifolds import MANIFOLDS, SPD, Box, Euclidean, Product, Simplex, Space, Torus
+from nestbo.manifolds import MANIFOLDS, SPD, Box, Euclidean, Finite, Product, Simplex, Space, Torus
 
 _ANYWHERE = 1e10  # a bound for parameters that have none; Optuna wants one
 _ROUNDING = 1e-9  # relative to the bounds; on a manifold, how far off counts as on it
@@ -59,7 +59,9 @@ def distributions(space: Space, name: str = "x") -> dict[str, FloatDistribution]
 
 
 def _names(space: Space, name: str) -> list[str]:
-    """With as many digits as the last one has, so that they sort."""
+    """By the names of the space, or with as many digits as the last one has, so that they sort."""
+    if space.names is not None:
+        return [f"{name}_{label}" for label in space.labels]
     axes = [[f"{k:0{len(str(size - 1))}d}" for k in range(size)] for size in space.point_shape]
     return ["_".join((name, *index)) for index in itertools.product(*axes)]
 
@@ -69,6 +71,8 @@ def _ranges(space: Space) -> list[tuple[float, float]]:
     size = math.prod(space.point_shape)
     if isinstance(space, Product):
         return [pair for factor in space.factors for pair in _ranges(factor)]
+    if isinstance(space, Finite):
+        return [(float(space.range[0]), float(space.range[1]))]
     if isinstance(space, Box):
         return list(zip(space.lower, space.upper, strict=True))
     if isinstance(space, SPD) and space.eigenvalues:
