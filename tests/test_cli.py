@@ -345,7 +345,7 @@ def test_a_folder_that_is_not_there_fails_with_a_sentence():
 def test_an_error_that_nobody_foresaw_is_a_sentence_unless_asked_for(monkeypatch):
     run("a.db")
 
-    def fail(*_):
+    def fail(*_, **__):
         raise RuntimeError("the unforeseen")
 
     monkeypatch.setattr("nestbo.study.Study.ask", fail)
