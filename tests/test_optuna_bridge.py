@@ -567,9 +567,9 @@ class TestBeside:
 
     def test_they_are_modelled(self):
         study = optuna.create_study(sampler=ManifoldSampler(nb.Simplex(2), seed=0))
-        study.optimize(self.objective, n_trials=16)
+        study.optimize(self.objective, n_trials=22)
         assert study.best_params["solver"] is None
-        assert study.best_value < 0.5  # random points reach 0.8 in 16 trials, in the median
+        assert study.best_value < 0.4
 
     def test_a_study_goes_on_with_them(self):
         storage = optuna.storages.InMemoryStorage()
