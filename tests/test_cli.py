@@ -442,7 +442,7 @@ def test_plot(kind):
 @pytest.mark.parametrize(
     ("topic", "registry"),
     [
-        ("manifolds", nb.manifolds.MANIFOLDS),
+        ("manifolds", nb.manifolds.MANIFOLDS | nb.manifolds.FINITE),
         ("kernels", nb.kernels.KERNELS),
         ("strategies", nb.strategies.STRATEGIES),
         ("problems", nb.problems.PROBLEMS),
@@ -452,10 +452,10 @@ def test_plot(kind):
 def test_list(topic, registry):
     """The table that the command reads has what is registered, and an example of each that works."""
     lines = invoke("list", topic).stdout.splitlines()
-    assert [line.split()[0] for line in lines] == list(registry)
+    assert sorted(line.split()[0] for line in lines) == sorted(registry)
     assert all(len(line.split()) > 2 for line in lines)
     entries = json.loads(invoke("list", topic, "--json").stdout)
-    assert list(entries) == list(registry)
+    assert entries.keys() == registry.keys()
     readers = {"manifolds": nb.space, "strategies": nb.strategy, "kernels": nb.strategy}
     for name, entry in entries.items():
         assert name in entry["example"]
@@ -463,6 +463,39 @@ def test_list(topic, registry):
             readers[topic](entry["example"])
         if topic == "problems":
             objective.load(entry["example"], nb.Sphere(6))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--space", "sphere:2", "--strategy", "gabo:inital=3"), "unknown setting inital; did you mean initial?"),
+        (("--space", "sphere:2:dim=3"), "sphere has an unknown setting dim; sphere takes n."),
+        (("--space", "product:quaternion:box:0:1"), "Write 'product:(quaternion):(box:0:1)'."),
+        (("--space", "product:sphere:2"), "Write 'product:(sphere:2)'."),
+    ],
+)
+def test_a_mistake_in_a_text_form_gets_the_text_that_works(arguments, words):
+    assert words in invoke("new", "a.db", *arguments, code=2).stderr
+
+
+def test_the_help_shows_no_type_beside_a_flag():
+    for command in ((), ("show",), ("run",)):
+        assert "bool" not in invoke(*command, "--help").stdout
+
+
+def test_a_reader_that_has_seen_enough_ends_the_command_quietly():
+    for command in ("nestbo bench list", "nestbo list manifolds", "nestbo.experiment list"):
+        text = f"{shlex.quote(sys.executable)} -m {command} | true"
+        done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=100)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_one_thing_is_counted_in_the_singular():
+    assert (
+        "None of 1 evaluation gave" in invoke("run", "f.py:broken", "--space", "sphere:2", "--budget", 1, code=1).stderr
+    )
+    run("a.db", 1)
+    assert invoke("copy", "a.db", "b.db").stderr == "Copied a.db to b.db, 1 trial.\n"
 
 
 def test_the_help_of_plot_lists_the_kinds():

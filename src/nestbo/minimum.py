@@ -14,7 +14,7 @@ from nestbo.history import History, Noise
 from nestbo.manifolds import Space
 from nestbo.strategies import Strategy
 from nestbo.study import Callback, Objective, Stop, Study
-from nestbo.text import in_notebook
+from nestbo.text import counted, in_notebook
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,6 @@ def minimize(
     if best is None or best.value is None:
         failures = ", ".join({t.told.failed or "infeasible" for t in history})
         wanted = "satisfied the constraints" if any(t.status == "told" for t in history) else "gave a number"
-        raise ArgumentError(f"None of {len(history)} evaluations {wanted}: {failures}.")
-    words = reason or f"interrupted after {len(history.finished)} evaluations"
+        raise ArgumentError(f"None of {counted(len(history), 'evaluation')} {wanted}: {failures}.")
+    words = reason or f"interrupted after {counted(len(history.finished), 'evaluation')}"
     return Minimum(best.x, best.value, history, f"{words[0].upper()}{words[1:]}.", reason is not None, space)

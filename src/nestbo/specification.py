@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
 import itertools
 import re
 from collections.abc import Iterable, Mapping
@@ -73,12 +74,40 @@ def parse(
             raise SpecificationError(f"Cannot read {text!r} as a {kind}: {key!r} is given twice. Keep one of them.")
         else:
             keywords[key] = _read("=".join(value), *inner)
+    _check_parts(text, name, arguments, registry)
+    _check_settings(name, keywords, registry[name])
     try:
         return registry[name](*positional, **keywords)
     except TypeError as error:
         raise SpecificationError(f"Cannot read {text!r} as a {kind}: {error}.") from error
     except ArgumentError as error:
         raise SpecificationError(f"Cannot read {text!r} as a {kind}: {error}") from error
+
+
+def _check_parts(text: str, name: str, arguments: list[str], registry: Mapping[str, type]) -> None:
+    """Refuse parts without parentheses, as in product:quaternion:box:0:1, and say how they are written."""
+    if not arguments or arguments[0] not in registry:
+        return
+    parts: list[str] = []
+    for argument in arguments:
+        if argument in registry or not parts:
+            parts.append(argument)
+        else:
+            parts[-1] += f":{argument}"
+    wanted = ":".join([name, *(f"({part})" for part in parts)])
+    raise SpecificationError(f"Cannot read {text!r}: each part of a {name} is in parentheses. Write {wanted!r}.")
+
+
+def _check_settings(name: str, given: Iterable[str], maker: Any) -> None:
+    """Refuse settings that are not known, and say which one is near."""
+    parameters = inspect.signature(maker).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return
+    for setting in given:
+        if setting not in parameters:
+            near = difflib.get_close_matches(setting, parameters, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"{name} takes {', '.join(parameters) or 'none'}."
+            raise SpecificationError(f"{name} has an unknown setting {setting}; {hint}")
 
 
 def check_known(kind: str, name: Any, known: Iterable[str]) -> None:

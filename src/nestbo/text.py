@@ -23,6 +23,15 @@ def printable(text: str, keep: str = "\n") -> str:
     return "".join(c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in text)
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things, in the singular where there is one.
+
+    >>> counted(1, "evaluation"), counted(3, "evaluation")
+    ('1 evaluation', '3 evaluations')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def cell(text: str) -> str:
     """A text for a spreadsheet: an apostrophe in front of one that begins like a formula keeps it a text.
 

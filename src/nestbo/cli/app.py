@@ -27,6 +27,15 @@ _UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])  #
 class Commands(TyperGroup):
     """All subcommands; whatever one raises ends here."""
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plain_flags(super().get_params(ctx))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _plain_flags(command.get_params(ctx))
+        return command
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
@@ -37,6 +46,14 @@ class Commands(TyperGroup):
                 raise
             say(_sentence(error))
             raise typer.Exit(_code(error)) from error
+
+
+def _plain_flags(options: list[Any]) -> list[Any]:
+    """The same options; the help shows no type beside a flag, which takes no value."""
+    for option in options:
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
+    return options
 
 
 def _code(error: BaseException) -> int:

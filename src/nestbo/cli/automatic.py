@@ -14,7 +14,7 @@ from nestbo.cli.app import Json, Store, app, opened, put, say
 from nestbo.cli.beginning import Allowed, Method, Noise, Objectives, Seed, Space, Way, begun, under
 from nestbo.cli.records import brief, described, described_front, recommendation
 from nestbo.errors import ArgumentError, FailureWarning, NestboError
-from nestbo.text import printable
+from nestbo.text import counted, printable
 
 if TYPE_CHECKING:
     from nestbo.manifolds import Space as AnySpace
@@ -83,7 +83,7 @@ def resume(
             raise ArgumentError(f"{store} remembers no budget, and none was given. Pass --budget, evaluations in all.")
         f = _objective(what, study.space, numpy)
         if not quiet:
-            say(f"Going on with {what}, {budget} evaluations in all.")
+            say(f"Going on with {what}, {counted(budget, 'evaluation')} in all.")
         study.remember(objective=objective.anchored(what, store), budget=budget, numpy=numpy)
         _evaluate(study, f, budget, numpy=numpy, quiet=quiet, json=json)
 
@@ -121,15 +121,16 @@ def _evaluate(study: Study, f: Objective, budget: int, *, numpy: bool, quiet: bo
     with contextlib.suppress(KeyboardInterrupt), _warnings_said(quiet):
         study.run(f, budget=budget, numpy=numpy, progress=not quiet)
     finished, found = study.history.finished, study.front
+    count = counted(len(finished), "evaluation")
     reasons = [trial.told.failed for trial in finished if trial.status == "failed"]
     if reasons and not quiet:
-        say(f"{len(reasons)} of {len(finished)} evaluations failed; the last: {printable(str(reasons[-1]), keep='')}")
+        say(f"{len(reasons)} of {count} failed; the last: {printable(str(reasons[-1]), keep='')}")
     if found:
         _print_front(study, json) if study.several else _print_best(study, json)
     if len(finished) < budget:
         raise typer.Exit(130)
     if not found:
-        raise NestboError(f"None of {len(finished)} evaluations gave a number. Fix the objective and try again.")
+        raise NestboError(f"None of {count} gave a number. Fix the objective and try again.")
 
 
 def _print_best(study: Study, json: bool) -> None:

@@ -24,7 +24,7 @@ from nestbo.cli.topics import PLOTS, TOPICS, completion
 from nestbo.errors import ArgumentError, NestboError
 from nestbo.files import written
 from nestbo.specification import check_known
-from nestbo.text import printable
+from nestbo.text import counted, printable
 
 
 @app.command()
@@ -111,7 +111,7 @@ def copy(
     """Copy a study to a new file, also while it is in use: its file alone may lack what was told last."""
     with read(store) as study:
         study.save(target)
-        say(f"Copied {store} to {target}, {len(study.history)} trials.")
+        say(f"Copied {store} to {target}, {counted(len(study.history), 'trial')}.")
 
 
 @app.command()

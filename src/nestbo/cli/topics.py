@@ -27,6 +27,9 @@ MANIFOLDS = {
     "quaternion": Entry("quaternion", "Rotations of space as unit quaternions; q and −q are the same."),
     "torus": Entry("torus:2", "n angles, each the same after a full turn."),
     "simplex": Entry("simplex:2", "n + 1 proportions that sum to 1."),
+    "integer": Entry("integer:1:8", "Whole numbers from a lowest to a highest; scale=log for several powers of ten."),
+    "choice": Entry("choice:soft,hard,vacuum", "One of several values without an order."),
+    "levels": Entry("levels:0.1,0.5,2", "One of several values in an order."),
     "product": Entry("product:(quaternion):(box:0:1)", "Several spaces at once, each in parentheses."),
 }
 KERNELS = {

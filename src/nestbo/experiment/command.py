@@ -35,6 +35,10 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m nestbo.e
     given = parser.parse_args(arguments)
     try:
         code = given.command(given)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads has seen enough; nothing is left to be written at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
     except (NestboError, OSError) as error:
         parser.error(str(error))
     if code:

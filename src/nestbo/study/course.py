@@ -105,7 +105,7 @@ class Course:
         why = _first_line(str(trial.told.failed))
         if not self.valued and self.made >= _ALL_FAILED:
             raise ObjectiveError(
-                f"The first {self.made} evaluations failed, the last one with {why}. Mend the objective, or run again "
+                f"The first {self.made} evaluations failed, the last one with {why}. Fix the objective, or run again "
                 "to go on from here: everything is kept."
             ) from outcome.error
         if not self.warned:
