@@ -186,7 +186,7 @@ class TestNumbers:
             begun(noise=10**400)
 
     def test_what_an_objective_returns_beyond_floats(self):
-        reason = evaluated(lambda x: HUGE).history[0].notes["failed"]
+        reason = evaluated(lambda x: HUGE).history[0].told.failed
         assert reason == "the objective returned a value of type int that cannot be shown, not a number"
 
     def test_numbers_of_numpy_are_those_of_python(self, tmp_path):
@@ -206,7 +206,7 @@ class TestNumbers:
             assert len(again.history) == 4
 
     def test_what_failed_may_be_an_error(self):
-        assert asked().tell(0, failed=ValueError("motor stalled")).notes["failed"] == "ValueError: motor stalled"
+        assert asked().tell(0, failed=ValueError("motor stalled")).told.failed == "ValueError: motor stalled"
 
     def test_what_cannot_be_shown(self):
         class Shy:

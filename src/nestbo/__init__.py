@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     )
     from nestbo.study import Study
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "REMBO",

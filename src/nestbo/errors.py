@@ -1,5 +1,6 @@
 """What nestbo raises on a user's mistake: each message says what was wanted, what came, and what to do."""
 
+import warnings
 from typing import Any
 
 _LONGEST = 200  # characters of what came, in a message
@@ -52,3 +53,8 @@ def shown(value: Any) -> str:
     except Exception:  # a whole number of ten thousand digits has none
         return f"a value of type {type(value).__name__} that cannot be shown"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def retired(name: str, instead: str, gone_in: str) -> None:
+    """Warn whoever uses a public name that a later version will not have; called from the name's own code."""
+    warnings.warn(f"{name} is retired, and goes in nestbo {gone_in}. Use {instead}.", DeprecationWarning, stacklevel=3)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from nestbo.errors import ArgumentError
+from nestbo.errors import ArgumentError, retired
 from nestbo.fronts import non_dominated
 from nestbo.memory import Memory
 from nestbo.text import in_notebook
@@ -153,15 +153,17 @@ class Trial:
 
     @property
     def notes(self) -> Mapping[str, Any]:
-        """The memory and what was told besides the value, in one mapping that cannot be changed.
+        """The memory and what was told besides the value, in one mapping that cannot be changed. It is retired."""
+        retired("Trial.notes", "Trial.told and Trial.memory", "0.3")
+        return MappingProxyType(noted(self))
 
-        It is here for code written before ``told`` and ``memory`` were apart, for one release. What was told goes
-        before what a strategy remembers under the same key.
-        """
-        facts = {name: getattr(self.told, name) for name in _NOTED}
-        said = {name: fact for name, fact in facts.items() if fact not in (None, ())}
-        lists = {name: list(fact) if isinstance(fact, tuple) else fact for name, fact in said.items()}
-        return MappingProxyType({**self.memory.json, **lists})
+
+def noted(trial: Trial) -> dict[str, Any]:
+    """The memory of a trial and what was told besides the value; the latter goes before the former."""
+    facts = {name: getattr(trial.told, name) for name in _NOTED}
+    said = {name: fact for name, fact in facts.items() if fact not in (None, ())}
+    lists = {name: list(fact) if isinstance(fact, tuple) else fact for name, fact in said.items()}
+    return {**trial.memory.json, **lists}
 
 
 _NOTED = ("noise", "constraints", "failed", "lost", "violation")  # what notes had of facts

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
 from nestbo.errors import ArgumentError
-from nestbo.history import History, Trial
+from nestbo.history import History, Trial, noted
 from nestbo.text import cell, dumps, printable
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def record(trial: Trial, times: Times) -> dict[str, Any]:
         **_values(trial),
         **_named(trial),
         "x": trial.x.tolist(),
-        "notes": dict(trial.notes),
+        "notes": noted(trial),
         **({} if trial.told.note is None else {"note": trial.told.note}),
         **({"corrected": trial.told.corrected} if trial.told.corrected else {}),
         "asked_at": _date(asked),
