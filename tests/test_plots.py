@@ -21,6 +21,7 @@ import nestbo as nb
 from nestbo import plots
 from nestbo.manifolds import MANIFOLDS
 from nestbo.plots.matrices import cone
+from nestbo.plots.sensitivity import _slopes, directions, parts, shares
 from nestbo.plots.sphere import project
 from nestbo.plots.subspace import principal_angles
 from nestbo.plots.view import View
@@ -481,3 +482,64 @@ def test_what_violates_a_constraint_is_not_the_best():
     assert numbers["best"]["index"] == 2
     assert numbers["best_so_far"] == [3.0, 3.0, 2.0, 2.0]
     assert "2 infeasible" in View(made).title
+
+
+class TestImportance:
+    def made(self, space, objective, count=40):
+        made = nb.Study(space, nb.GaBO())
+        for x in space.random(count, rng=torch.Generator().manual_seed(0)):
+            made.add(x, float(objective(x)))
+        return made
+
+    def test_shares_of_a_sum_are_those_of_its_variances(self):
+        space = nb.Box([0.0] * 3, [1.0, 1.0, 10.0], names=("speed", "force", "idle"))
+        made = self.made(space, lambda x: x[0] + 2 * x[1])
+        first, total = shares(space, made.model())
+        assert [share.name for share in first] == ["speed", "force", "idle"]
+        for found in (first, total):
+            assert [share.value for share in found] == pytest.approx([0.2, 0.8, 0.0], abs=0.03)
+            assert all(share.low <= share.value <= share.high for share in found)
+
+    def test_an_interaction_counts_in_the_total_only(self):
+        space = nb.Box([-1.0] * 2, [1.0] * 2)
+        first, total = shares(space, self.made(space, lambda x: x[0] * x[1]).model())
+        assert max(share.value for share in first) < 0.1
+        assert min(share.value for share in total) > 0.8
+
+    def test_few_values_leave_much_open(self):
+        space, objective = nb.Box([0.0] * 3, [1.0] * 3), lambda x: torch.sin(5 * x[0]) + x[1]
+        widths = []
+        for count in (5, 60):
+            _, total = shares(space, self.made(space, objective, count).model())
+            widths.append(sum(share.high - share.low for share in total))
+        assert widths[0] > 3 * widths[1]
+
+    def test_parts_of_products(self):
+        space = nb.Product(tool=nb.Sphere(2), passes=nb.Integer(1, 8), feed=nb.Box([0.0] * 2, [1.0] * 2))
+        found = [(part.name, part.entries) for part in parts(space)]
+        assert found == [("tool", (0, 1, 2)), ("passes", (3,)), ("feed[0]", (4,)), ("feed[1]", (5,))]
+        assert "no directions" in texts(plots.importance(self.made(space, lambda x: x[0] + x[3], 8)))
+
+    @pytest.mark.parametrize("space", [nb.Sphere(5), nb.SPD(3, eigenvalues=(0.1, 5.0)), nb.Grassmann(4, 2)], ids=str)
+    def test_slopes_are_those_of_the_mean(self, space):
+        made = self.made(space, lambda x: x.flatten()[0] ** 2)
+        x = space.random(3, rng=torch.Generator().manual_seed(5))
+        v = space.random_tangent(x, torch.Generator().manual_seed(6))
+        slopes = _slopes(space, made.model(), x, torch.Generator().manual_seed(7))
+        step = 1e-5
+        ends, begins = (space.project(space.exp(x, sign * step * v)) for sign in (1, -1))
+        along = ((space.embed(ends) - space.embed(begins)) * slopes).sum(-1) / (2 * step)
+        expected = (made.model().predict(ends) - made.model().predict(begins)) / (2 * step)
+        along, expected = (each / each.abs().max() for each in (along, expected))
+        assert torch.allclose(along, expected, rtol=1e-2, atol=1e-2)
+
+    def test_the_direction_that_matters_comes_first(self):
+        space = nb.Sphere(5)
+        leading, *others = directions(space, (made := self.made(space, lambda x: x[2])).model(), made.history.points)
+        assert leading.name.startswith(("+1.00 x2", "−1.00 x2", "+0.99 x2", "−0.99 x2"))
+        assert leading.value > 0.8
+        assert len(others) == 4
+
+    def test_it_is_in_the_report(self):
+        made = self.made(nb.Box([0.0] * 2, [1.0] * 2), lambda x: x[0], 6)
+        assert 'data-kind="importance"' in nb.report.page(made)

@@ -14,6 +14,7 @@ from nestbo.plots.arms import arms
 from nestbo.plots.best import best
 from nestbo.plots.convergence import convergence
 from nestbo.plots.front import front, hypervolume
+from nestbo.plots.importance import importance as _importance
 from nestbo.plots.latent import latent
 from nestbo.plots.one import reduced
 from nestbo.plots.predictions import predictions
@@ -36,6 +37,7 @@ DRAWINGS: dict[str, Callable[[Study], Figure]] = {
     "subspace": subspace,
     "reconstruction": reconstruction,
     "arms": arms,
+    "importance": _importance,
 }
 
 
@@ -53,4 +55,9 @@ def draw(study: Study, kind: str = "convergence", objective: str | None = None) 
         return DRAWINGS[kind](study if kind in OF_ALL else reduced(study, objective))
 
 
-__all__ = ["DRAWINGS", "OF_ALL", "draw", "summarise"]
+def importance(study: Study, objective: str | None = None) -> Figure:
+    """Which parts of the space and which directions the objective depends on, with intervals: a figure."""
+    return draw(study, "importance", objective)
+
+
+__all__ = ["DRAWINGS", "OF_ALL", "draw", "importance", "summarise"]

@@ -115,10 +115,10 @@ def _figures(now: Snapshot) -> dict[str, dict[str, Any]]:
     many = now.history.several
     wanted = {"latent": nested, "subspace": nested, "reconstruction": nested, "arms": several}
     wanted |= {"front": many, "hypervolume": many, "best": not many, "convergence": not many}
-    wanted |= {"surrogate": not many, "predictions": not many}
+    wanted |= {"surrogate": not many, "predictions": not many, "importance": not many and bool(now.models())}
     found = {kind: _figure(now, kind) for kind in DRAWINGS if wanted.get(kind, True)}
-    each = {f"predictions {name}": _figure(now, "predictions", name) for name in now.objectives} if many else {}
-    return found | each
+    pairs = [(kind, name) for name in now.objectives for kind in ("predictions", "importance")] if many else []
+    return found | {f"{kind} {name}": _figure(now, kind, name) for kind, name in pairs}
 
 
 def _figure(now: Snapshot, kind: str, objective: str | None = None) -> dict[str, Any]:
