@@ -70,8 +70,8 @@ PLOTS = {
     "latent": Entry("--kind latent", "The nested space of HD-GaBO, with the evaluations."),
     "subspace": Entry("--kind subspace", "Which coordinates the nested space keeps."),
     "reconstruction": Entry("--kind reconstruction", "How far the evaluations are from the nested space."),
-    "importance": Entry("--kind importance", "Which parameters and which directions matter."),
     "arms": Entry("--kind arms", "Who made each suggestion, and with what success."),
+    "importance": Entry("--kind importance", "Which parameters and which directions matter."),
 }
 TOPICS: dict[str, Mapping[str, Entry]] = {
     "manifolds": MANIFOLDS,
