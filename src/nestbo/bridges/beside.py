@@ -17,6 +17,7 @@ from torch import Tensor
 
 from nestbo.errors import ArgumentError
 from nestbo.manifolds import Box, Choice, Integer, Product, Space
+from nestbo.manifolds.box import Scale
 from nestbo.strategies import Strategy
 
 
@@ -84,7 +85,7 @@ def _factor(distribution: BaseDistribution) -> Space:
         return Choice(*(f"c{k}" for k in range(len(distribution.choices))))
     if not isinstance(distribution, IntDistribution | FloatDistribution):
         raise ArgumentError(f"A parameter of Optuna is a float, an int or a category, got {distribution}.")
-    scale = "log" if distribution.log else "linear"
+    scale: Scale = "log" if distribution.log else "linear"
     if isinstance(distribution, FloatDistribution) and distribution.step is None:
         return Box((distribution.low,), (distribution.high,), scale)
     if distribution.step == 1:
