@@ -521,7 +521,9 @@ def alone(*arguments, **env):
     return done.stdout, done.stderr.split()[-1] == "True"
 
 
-@pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("run", "--help"), ("list", "manifolds"), ("example",)], ids=str)
+@pytest.mark.parametrize(
+    "arguments", [("--version",), ("--help",), ("run", "--help"), ("list", "manifolds"), ("example",)], ids=str
+)
 def test_what_needs_no_tensors_does_not_wait_for_torch(arguments):
     printed, with_torch = alone(*arguments)
     assert printed

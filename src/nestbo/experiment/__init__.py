@@ -8,7 +8,8 @@ It needs neither typer nor rich, and runs on a GPU with ``--device cuda``. ``nes
 """
 
 from nestbo.experiment.command import main
-from nestbo.experiment.suites import METHODS, SUITES, Cell, Suite, Task
+from nestbo.experiment.suites import METHODS, SUITES, Cell, Suite
+from nestbo.experiment.tasks import Task
 from nestbo.experiment.trials import INITIAL, ORACLE, Progress, Trials, run
 
 __all__ = ["INITIAL", "METHODS", "ORACLE", "SUITES", "Cell", "Progress", "Suite", "Task", "Trials", "main", "run"]

@@ -10,8 +10,9 @@ import numpy as np
 
 from nestbo.experiment.comparison import common, profiles
 from nestbo.experiment.results import Array, Results, Series
-from nestbo.experiment.suites import Suite, Task
+from nestbo.experiment.suites import Suite
 from nestbo.experiment.tables import called, heading
+from nestbo.experiment.tasks import Task
 from nestbo.experiment.trials import INITIAL
 from nestbo.files import written
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from nestbo.errors import ArgumentError, NestboError
 from nestbo.experiment import arrays
-from nestbo.experiment.suites import Suite, Task
+from nestbo.experiment.suites import Suite
+from nestbo.experiment.tasks import Task
 from nestbo.experiment.trials import INITIAL, read_memories
 from nestbo.files import written
 from nestbo.manifolds import space as known_space

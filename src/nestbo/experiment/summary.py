@@ -10,8 +10,9 @@ from nestbo.experiment.comparison import ALPHA, common, contests, profiles, rank
 from nestbo.experiment.figures import TOLERANCES
 from nestbo.experiment.results import Results, Series
 from nestbo.experiment.statistics import Row, rows, target
-from nestbo.experiment.suites import Suite, Task
+from nestbo.experiment.suites import Suite
 from nestbo.experiment.tables import called, head, heading, line
+from nestbo.experiment.tasks import Task
 from nestbo.experiment.trials import ORACLE
 
 HEROES = ("hdgabo-auto", "hdgabo", "gabo")  # whose wins are counted: the first of these that every problem has

@@ -9,7 +9,8 @@ import numpy as np
 
 from nestbo.experiment.results import Results, Series
 from nestbo.experiment.statistics import Row, rows, target
-from nestbo.experiment.suites import Suite, Task
+from nestbo.experiment.suites import Suite
+from nestbo.experiment.tasks import Task
 from nestbo.manifolds import SPD, Product, Space, Sphere, space
 from nestbo.text import printable
 
