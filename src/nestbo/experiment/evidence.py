@@ -19,6 +19,18 @@ from nestbo.experiment.trials import INITIAL, evaluated, made_by, minutes, sourc
 
 PAGES = ("results.md", "evidence.md", "evidence-problems.md")
 _UNKNOWN = 1.0  # seconds that a suggestion is taken to need where nothing is known of its method
+_ABOUT = {  # seconds of a suggestion after 100 evaluations on one core, until files say better
+    "turbo": 1.0,
+    "turbo-logei": 1.0,
+    "turbo-tangent": 1.0,
+    "botorch": 3.0,
+    "saas": 2.5,
+    "nelder-mead": 0.01,
+    "powell": 0.01,
+    "cma-es": 0.05,
+    "tpe": 0.2,
+    "optuna-gp": 2.0,
+}
 _QUICK = ("random", "nelder-mead", "powell", "cma-es", "tpe", "gabo", "hdgabo-auto")
 _SLOW = ("turbo", "turbo-logei", "turbo-tangent", "botorch", "saas", "optuna-gp")
 
@@ -54,13 +66,13 @@ def cells(part: Part, trials: int | None = None) -> list[Cell]:
 
 
 def paces(places: Sequence[Path]) -> dict[str, float]:
-    """Seconds that a suggestion of each method took for one trial, by its label: the median over known files."""
+    """Seconds that a suggestion of each method takes for one trial, by its label: the median over known files."""
     found: dict[str, list[float]] = {}
     for place in places:
         for _, record in records(place) if place.exists() else ():
             made = (len(record.seconds) - INITIAL) * len(record.regret)
             found.setdefault(record.label, []).append(float(record.seconds.sum()) / max(1, made))
-    return {label: float(np.median(each)) for label, each in found.items()}
+    return _ABOUT | {label: float(np.median(each)) for label, each in found.items()}
 
 
 def plan(
