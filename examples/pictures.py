@@ -1,4 +1,4 @@
-"""The pictures of docs/pictures.md and docs/concepts.md.
+"""The pictures of docs/pictures.md, docs/objectives.md and docs/concepts.md.
 
 Studies are kept in demo/pictures, so that a second run only draws.
 """
@@ -47,13 +47,19 @@ def grasp(x: torch.Tensor) -> float:
     return (direction[0] + nb.SPD(3).dist(stiffness, wanted) + (forces - 2).square().sum()).item()
 
 
+def between(x: torch.Tensor) -> tuple[float, float]:
+    """Two directions of S^2 that are wanted at once: the squared distance to each."""
+    first, second = nb.Sphere(2).random(2, rng=torch.Generator().manual_seed(3))
+    return (nb.Sphere(2).dist(x, first) ** 2).item(), (nb.Sphere(2).dist(x, second) ** 2).item()
+
+
 GRASP = nb.Product(nb.Sphere(2), nb.SPD(3, eigenvalues=(0.1, 4.0)), nb.Box([0, 0], [5, 10]))
 SPHERE20 = nb.problem("ackley", nb.Sphere(20), latent_dim=2, seed=0)
 SPD5 = nb.problem("ackley", nb.SPD(5, eigenvalues=(0.001, 5.0)), latent_dim=2, seed=0)
 STUDIES = {  # the objective, the space, the method, the evaluations, the kinds of picture
     "circle": (waves, nb.Sphere(1), nb.GaBO(), 10, ["surrogate"]),
     "sphere": (fragile, nb.Sphere(2), nb.GaBO(), 25, ["convergence", "surrogate", "predictions"]),
-    "grasp": (grasp, GRASP, nb.GaBO(), 25, ["best"]),
+    "grasp": (grasp, GRASP, nb.GaBO(), 25, ["best", "importance"]),
     "spd2": (stiffness, nb.SPD(2, eigenvalues=(0.001, 5.0)), nb.GaBO(), 25, ["surrogate"]),
     "sphere5": (rosenbrock, nb.Sphere(5), nb.GaBO(), 25, ["surrogate"]),
     "sphere20": (SPHERE20.objective, SPHERE20.space, nb.HDGaBO(2), 60, ["latent", "arms"]),
@@ -70,6 +76,10 @@ def main() -> None:
             study.run(objective, budget=budget)
             for kind in kinds:
                 plots.draw(study, kind).savefig(PICTURES / f"{name}-{kind}.png", dpi=90)
+    with nb.Study(nb.Sphere(2), objectives=("error", "energy"), store=STORES / "two.db") as study:
+        study.run(between, budget=25)
+        for kind in plots.OF_ALL:
+            plots.draw(study, kind).savefig(PICTURES / f"two-{kind}.png", dpi=90)
     for example in (flow, nested_spheres, nested_matrices):
         example.main(str(PICTURES / f"{example.__name__}.png"))
 
