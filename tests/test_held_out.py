@@ -44,7 +44,7 @@ class TestOptima:
 
     def test_no_refined_start_is_lower(self, task, rng):
         p = posed(task)
-        found = lbfgs(p.objective, p.space, p.space.random(4, rng=rng), max_iterations=60)
+        found = lbfgs(p.objective, p.space, p.space.random(2, rng=rng), max_iterations=30)
         least = p.objective(p.space.project(found.point)).min().item()
         assert least >= p.optimal_value - 1e-8 * max(1, abs(p.optimal_value))
 
@@ -65,8 +65,8 @@ class TestOptima:
 def test_fresh_searches_find_nothing_below_the_least_values_that_are_known():
     for (name, text), stored in BEST_KNOWN.items():
         p = pose(name, nb.space(text))
-        start = p.space.random(8, rng=torch.Generator().manual_seed(99))
-        found = lbfgs(p.objective, p.space, torch.cat([start, p.optimum.unsqueeze(0)]), max_iterations=100)
+        start = p.space.random(3, rng=torch.Generator().manual_seed(99))
+        found = lbfgs(p.objective, p.space, torch.cat([start, p.optimum.unsqueeze(0)]), max_iterations=50)
         values = p.objective(p.space.project(found.point))
         assert p.best_known
         assert "starts" in stored.how
