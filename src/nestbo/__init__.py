@@ -4,7 +4,11 @@ A name is imported when it is first used: what needs no tensors, such as most of
 torch.
 """
 
+from importlib import import_module as _import_module
+from importlib import util as _util
 from typing import TYPE_CHECKING
+
+from nestbo.interrupts import held_back as _held_back
 
 if TYPE_CHECKING:
     from nestbo import botorch as botorch
@@ -127,19 +131,15 @@ if not TYPE_CHECKING:  # a type checker would take any name for one of nestbo
 
     def __getattr__(name):
         """A module of the package, or a public name from the module that defines it."""
-        from importlib import import_module, util
-
-        from nestbo.interrupts import held_back
-
         unknown = AttributeError(f"module 'nestbo' has no attribute {name!r}")
         if name.startswith("_"):
             raise unknown
-        with held_back():  # Ctrl-C would leave half of torch behind
-            if util.find_spec(f"nestbo.{name}"):
-                return import_module(f"nestbo.{name}")
+        with _held_back():  # Ctrl-C would leave half of torch behind
+            if _util.find_spec(f"nestbo.{name}"):
+                return _import_module(f"nestbo.{name}")
             if name not in __all__:
                 raise unknown
-            homes = (import_module(f"nestbo.{home}") for home in _HOMES)
+            homes = (_import_module(f"nestbo.{home}") for home in _HOMES)
             globals()[name] = next(getattr(home, name) for home in homes if hasattr(home, name))
         return globals()[name]
 
