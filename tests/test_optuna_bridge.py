@@ -10,7 +10,7 @@ from typing import ClassVar
 import optuna
 import pytest
 import torch
-from optuna.testing.pytest_samplers import BasicSamplerTestCase, SingleOnlySamplerTestCase
+from optuna.testing.pytest_samplers import BasicSamplerTestCase, MultiObjectiveSamplerTestCase
 from optuna.trial import TrialState
 
 import nestbo as nb
@@ -374,7 +374,7 @@ class TestOtherSpaces:
             suggest(trial, nb.Stiefel(3, 1))
 
 
-class TestOptunasOwnTests(BasicSamplerTestCase, SingleOnlySamplerTestCase):
+class TestOptunasOwnTests(BasicSamplerTestCase, MultiObjectiveSamplerTestCase):
     """Those that Optuna ships for samplers: objectives of ordinary parameters, beside the point or without one."""
 
     @pytest.fixture

@@ -493,7 +493,7 @@ def test_a_browser_shows_it(chromium, attacked, tmp_path, width):
     assert chromium.get_log("browser") == []
     assert chromium.execute_script("return window.hit") is None
     sizes = chromium.execute_script("return [...document.images].map(i => i.complete && i.naturalWidth)")
-    assert len(sizes) == 8
+    assert len(sizes) == 9
     assert min(sizes) > 100
     assert chromium.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     assert chromium.execute_script("return getComputedStyle(document.querySelector('.tiles')).display") == "flex"
