@@ -193,9 +193,11 @@ class TestCommand:
 
     def test_the_report_strikes_through(self):
         with nb.Study.load("s.db") as study:
-            study.correct(0, 7.25, note="<b>comma</b>")
-            study.discard(2)
+            study.correct(0, failed="stuck", note="<b>comma</b>")
+            study.discard(1)
+            study.discard(2)  # no value is left, and so nothing to draw
             text = page(study)
         assert 'class="discarded"' in text
         assert "&lt;b&gt;comma&lt;/b&gt;" in text
         assert "<s>" in text
+        assert "the number of evaluations, 3, is reached" in text
