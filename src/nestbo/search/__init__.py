@@ -1,7 +1,7 @@
 """The floor on which methods stand: their data, what they search, and the one search that serves them all."""
 
 from nestbo.search.choosing import seen
-from nestbo.search.exploring import farthest
+from nestbo.search.exploring import farthest, spread_out
 from nestbo.search.feasibility import constraint_models, rule_fits, rule_name
 from nestbo.search.repeats import drawn_again, unrepeated
 from nestbo.search.runs import Runs
@@ -19,5 +19,6 @@ __all__ = [
     "same",
     "search",
     "seen",
+    "spread_out",
     "unrepeated",
 ]

@@ -23,7 +23,18 @@ from nestbo.manifolds import Space
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
 from nestbo.outputs import OUTPUTS, Either
-from nestbo.search import Runs, constraint_models, farthest, rule_fits, rule_name, same, search, seen, unrepeated
+from nestbo.search import (
+    Runs,
+    constraint_models,
+    farthest,
+    rule_fits,
+    rule_name,
+    same,
+    search,
+    seen,
+    spread_out,
+    unrepeated,
+)
 from nestbo.search.runs import latest, refits, together
 from nestbo.strategies.arms import ARMS, Arm, Full, Kind, arms_on, check_latent_dim
 from nestbo.strategies.base import Standing, Strategy, check_choice
@@ -144,7 +155,7 @@ class Bayesian(Strategy):
 
     def propose(self, space: Space, runs: Runs) -> tuple[Tensor, list[Memory]]:
         if not runs.begun(self.initial):
-            return runs.random(space), [Memory() for _ in runs.rngs]
+            return spread_out(space, runs), [Memory() for _ in runs.rngs]
         if runs.outcomes is not None:
             return self.many.propose(space, seen(space, runs))
         if self.metric == "auto":
