@@ -9,11 +9,14 @@ from nestbo.strategies import STRATEGIES
 from nestbo.testing.strategies import units_of_boxes_change_nothing
 
 METHODS = [method for family in STRATEGIES.values() for method in family.samples()]
+QUICK = (nb.GaBO(), nb.EuclideanBO(), nb.RandomSearch())
 RATE = Box(1e-6, 1, scale="log")
 
 
 @pytest.mark.parametrize("method", METHODS, ids=repr)
-def test_units_change_no_suggestion(method, rng):
+def test_units_change_no_suggestion(method, rng, request):
+    if method not in QUICK and not request.config.getoption("--full"):
+        pytest.skip("with --full; test_strategy_laws has all methods on a product")
     space = Box([-1, 0.5], [3, 9], ("linear", "log"))
     try:
         method.check(space)

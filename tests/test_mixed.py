@@ -15,11 +15,20 @@ MANY = Product(direction=Sphere(2), passes=Integer(1, 60), tool=Choice("soft", "
 LISTED = Product(Integer(1, 9), Choice("a", "b", "c"), Levels(0.1, 0.5, 2))
 
 
+QUICK = {
+    "suggestions_are_reproduced_by_their_seed",
+    "a_resumed_run_is_the_straight_run",
+    "known_points_are_not_suggested_again",
+    "observed_constraints_and_noise_are_survived",
+}
+
+
 @pytest.mark.parametrize("law", STRATEGY_LAWS, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("method", [GaBO(), GaBO(metric="auto"), RandomSearch(), HDGaBO()], ids=repr)
 def test_law(method, law, rng, request):
-    if method in (GaBO(metric="auto"), HDGaBO()) and not request.config.getoption("--full"):
-        pytest.skip("on this space much like GaBO; with --full")
+    slow = method in (GaBO(metric="auto"), HDGaBO()) or (method == GaBO() and law.__name__ not in QUICK)
+    if slow and not request.config.getoption("--full"):
+        pytest.skip("long; with --full")
     law(method, FEW, rng)
 
 
