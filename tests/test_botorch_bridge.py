@@ -8,7 +8,7 @@ from botorch.optim import optimize_acqf as stock_optimize_acqf
 from botorch.sampling import SobolQMCNormalSampler
 
 import nestbo.botorch
-from nestbo import SPD, Product, Sphere
+from nestbo import SPD, Choice, Integer, Product, Sphere
 from nestbo.kernels import kernel
 from nestbo.optimise import lbfgs, trust_region
 from nestbo.surrogate import Data, Description, fit
@@ -117,3 +117,20 @@ def test_refinement_never_worsens_a_start(rng):
         x, value = nestbo.botorch.gen_candidates(space, optimiser=optimiser)(starts, acquisition)
         assert (value >= acquisition(starts)).all()
         torch.testing.assert_close(acquisition(x), value)
+
+
+def test_separate_values_are_stepped_through():
+    """The best point of a product of a sphere, whole numbers and a choice, for one candidate and for two together."""
+    from botorch.acquisition import AcquisitionFunction
+
+    space = Product(Sphere(2), Integer(0, 60), Choice("a", "b", "c"))
+
+    class Hill(AcquisitionFunction):
+        def forward(self, x):
+            """Largest at the first axis, 41 and the third choice."""
+            return (x[..., 0] - (x[..., 3] - 41).abs() / 60 + (x[..., 4] == 2)).sum(-1)
+
+    for q in (1, 2):
+        found, value = nestbo.botorch.optimize_acqf(Hill(model=None), space, q=q, num_restarts=4, raw_samples=64)
+        assert value > 1.97 * q
+        space.check(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,9 +11,11 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.optim import optimize_acqf as stock_optimize_acqf
 from torch import Tensor
 
-from nestbo.manifolds import Product, Space
+from nestbo.manifolds import Manifold, Product, Space, leaf
 from nestbo.optimise import Result, lbfgs
+from nestbo.search.mixed import neighbours
 
+_ROUNDS, _STEPS = 3, 8  # climbs after the first, and steps from value to value before each of them
 # optimize_acqf wants box bounds, which mean nothing on a manifold: no coordinate of a point ever comes near these.
 _ANYWHERE = 1e10
 
@@ -45,7 +48,10 @@ def ic_generator(space: Space) -> Callable[..., Tensor]:
 def gen_candidates(
     space: Space, *, optimiser: Callable[..., Result] = lbfgs, max_iterations: int = 100
 ) -> Callable[..., tuple[Tensor, Tensor]]:
-    """Refinement for ``optimize_acqf(…, gen_candidates=…)``: q points are one point of the product of q spaces."""
+    """Refinement for ``optimize_acqf(…, gen_candidates=…)``: q points are one point of the product of q spaces.
+
+    Where a space has separate values, steps from value to value and climbs take turns.
+    """
 
     def generate(
         initial_conditions: Tensor, acquisition_function: AcquisitionFunction, *_: Any, **__: Any
@@ -53,10 +59,30 @@ def gen_candidates(
         q, size = initial_conditions.shape[-2:]
         joint = Product(*[space] * q)
         loss = lambda x: -acquisition_function(x.unflatten(-1, (q, size)))
-        found = optimiser(loss, joint, initial_conditions.flatten(-2), tolerance=1e-5, max_iterations=max_iterations)
-        return found.point.unflatten(-1, (q, size)), -found.value
+        climb = partial(optimiser, loss, leaf(joint), tolerance=1e-5, max_iterations=max_iterations)
+        found = climb(initial_conditions.flatten(-2))
+        point, value = found.point, found.value
+        for _round in range(0 if isinstance(joint, Manifold) else _ROUNDS):
+            further = climb(_stepped(loss, joint, point))
+            better = further.value < value
+            point = torch.where(better.unsqueeze(-1), further.point, point)
+            value = torch.where(better, further.value, value)
+        return point.unflatten(-1, (q, size)), -value
 
     return generate
+
+
+def _stepped(loss: Callable[[Tensor], Tensor], joint: Space, x: Tensor) -> Tensor:
+    """Points (b, size) after steps of one separate value at a time, each to the best neighbour."""
+    each = torch.arange(len(x), device=x.device)
+    with torch.no_grad():
+        for _ in range(_STEPS):
+            around = torch.cat([x.unsqueeze(0), neighbours(joint, x)])
+            best = loss(around.flatten(0, 1)).unflatten(0, around.shape[:2]).argmin(0)
+            if not best.any():
+                break
+            x = around[best, each]
+    return x
 
 
 def optimize_acqf(
