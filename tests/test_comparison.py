@@ -23,7 +23,7 @@ from nestbo.experiment.evidence import PARTS, Part, cells, make, paces, set_asid
 from nestbo.experiment.figures import profile
 from nestbo.experiment.results import Record, Series, collect, records
 from nestbo.experiment.statistics import holm, interval, parted, rows, wilson
-from nestbo.experiment.summary import complete, summary
+from nestbo.experiment.summary import complete, hero, judged, summary
 
 TASKS = [Task("ackley", f"sphere:{n}") for n in range(2, 12)]
 
@@ -178,6 +178,14 @@ class TestSummary:
     def test_trials_that_did_not_come_as_far_are_left_out(self):
         short = {TASKS[0]: {"hdgabo-auto": noisy(1e-3, 0), "gabo": series(np.full(3, 1e-2), n=10)}}
         assert list(complete(short)[TASKS[0]]) == ["hdgabo-auto"]
+
+    def test_problems_without_the_hero_are_left_out(self):
+        other = {TASKS[0]: {"gabo": noisy(1e-2, 1)}, TASKS[1]: {"gabo": noisy(1e-2, 2), "hdgabo-auto": noisy(1e-3, 3)}}
+        third = {TASKS[2]: {"random": noisy(1.0, 3)}}
+        assert hero(other) == "hdgabo-auto"
+        assert list(judged(other)) == [TASKS[1]]
+        assert hero({**other, **third}) == "gabo"
+        assert list(judged({**other, **third})) == TASKS[:2]
 
     def test_a_picture(self, tmp_path):
         assert profile(self.FOUND, tmp_path / "new" / "a.png").read_bytes().startswith(b"\x89PNG")

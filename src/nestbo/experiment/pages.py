@@ -46,10 +46,10 @@ def _details(places: Iterable[Path], name: str, pictures: Path) -> str:
 
 def _summary(places: Iterable[Path], name: str, pictures: Path) -> str:
     from nestbo.experiment.figures import profile
-    from nestbo.experiment.summary import complete, hero, summary
+    from nestbo.experiment.summary import hero, judged, summary
 
     suite = SUITES[name]
-    found = complete(results(places, suite))
+    found = judged(results(places, suite))
     shown = []
     if hero(found) is not None:
         path = profile(found, pictures / f"{name}-profile.png", suite)
