@@ -263,6 +263,7 @@ class TestFailures:
             study = fresh().run(fails_at_times, 12, progress=False)
         assert len(said) == 1
         assert "failed: ValueError: no grip. It is recorded" in str(said[0].message)
+        assert said[0].filename == __file__
         assert sum(trial.status == "failed" for trial in study.history) > 1
 
     def test_six_at_the_beginning_are_a_mistake(self):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -114,7 +115,7 @@ class Course:
                 f"Trial {trial.index} failed: {why}. It is recorded as such; later failures of this run are recorded "
                 "without a warning.",
                 FailureWarning,
-                stacklevel=2,
+                stacklevel=_levels_to_the_caller(),
             )
 
 
@@ -133,6 +134,14 @@ def _in_words(found: bool | str | None, rule: Any) -> str | None:
     if isinstance(found, str):
         return found
     return f"{getattr(rule, '__name__', 'a function')} said so" if found else None
+
+
+def _levels_to_the_caller() -> int:
+    """How far up the code lies that called nestbo: a warning names a line of it, and not one of ours."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "nestbo":
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _first_line(text: str) -> str:
