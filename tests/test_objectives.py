@@ -47,6 +47,10 @@ class TestFronts:
         assert non_dominated(y).tolist() == [True, True, True, False, True, False]
         assert ranks(y).tolist() == [0, 0, 0, 1, 0, 1]
 
+    def test_only_the_first_fronts_are_told_apart(self):
+        found = ranks(torch.arange(50.0).unsqueeze(-1).expand(50, 2))
+        assert found.tolist() == [min(k, 20) for k in range(50)]
+
     def test_hypervolume_by_hand(self):
         y = tensor([[0, 3], [1, 1], [3, 0], [2, 2], [9, -1]])
         assert hypervolume(y, tensor([4, 4])) == pytest.approx(1 + 9 + 1)
@@ -211,8 +215,10 @@ class TestGain:
         gain = hypervolume_gain(gp, runs, None)
         mean, variance = gp.moments(x.expand(1, 2, 1, 3))
         drawn = mean.mT + variance.mT.sqrt() * torch.randn(2000, 1, 2, generator=seeded(4), dtype=torch.float64)
-        before = hypervolume(outcomes, -gain.ref_point)
-        after = [hypervolume(torch.cat([outcomes, y]), -gain.ref_point) for y in drawn.squeeze(1).unsqueeze(1)[:500]]
+        before = hypervolume(outcomes, -gain.args[0].ref_point)
+        after = [
+            hypervolume(torch.cat([outcomes, y]), -gain.args[0].ref_point) for y in drawn.squeeze(1).unsqueeze(1)[:500]
+        ]
         assert gain(x).exp().item() == pytest.approx(sum(after) / len(after) - before, rel=0.25)
 
 

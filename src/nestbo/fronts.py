@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 else:
     from nestbo.lazy import torch
 
+_FRONTS = 20  # that are told apart
 _LATE = ("botorch.utils.multi_objective.box_decompositions.dominated", "botorch.utils.multi_objective.pareto")
 
 
@@ -28,12 +29,17 @@ def non_dominated(y: Tensor) -> Tensor:
 
 
 def ranks(y: Tensor) -> Tensor:
-    """To which front each outcome y (n, m) belongs, (n,): 0 for the first, 1 for the first of the others, and so on."""
-    found, left, rank = y.new_zeros(len(y)), torch.arange(len(y), device=y.device), 0
-    while len(left):
+    """To which front each outcome y (n, m) belongs, (n,): 0 for the first, 1 for the first of the others, and so on.
+
+    After so many fronts all others have the next rank: nobody asks how bad they are.
+    """
+    found, left = y.new_full((len(y),), _FRONTS), torch.arange(len(y), device=y.device)
+    for rank in range(_FRONTS):
+        if not len(left):
+            break
         first = non_dominated(y[left])
         found[left[first]] = rank
-        left, rank = left[~first], rank + 1
+        left = left[~first]
     return found
 
 

@@ -41,6 +41,7 @@ _ARM = "front"  # what memories call who made a suggestion
 _SAMPLES = {2: 64, 3: 16}  # of the values at the front; for each one the space beyond is cut into boxes
 _FEWEST_SAMPLES = 8  # of four objectives and more, where there are many boxes
 _BASELINE = 24  # evaluations that may belong to the front of noisy ones
+_AT_ONCE = 2**23  # correlations that are held in memory: 64 MB, a few times
 _BEYOND = 0.1  # of the range of values: how much worse than the worst one the reference is
 _JOINTLY = 32  # points under evaluation whose values are sampled; of more the expected values are believed
 
@@ -96,18 +97,25 @@ def hypervolume_gain(gp: GP, runs: Runs, pending: Tensor | None) -> Callable[[Te
         gp, pending = gp.given(points.expand(len(gp.z), *points.shape)), None
         among = torch.cat([among, among.new_ones(len(points))])
     outcomes = (gp.moments(gp.x)[0] if runs.noisy else gp.z).mT
+    baseline = _baseline(outcomes, among, runs.noisy)
     samples = _SAMPLES.get(len(gp.z), _FEWEST_SAMPLES)
     with _uncompiled():
         gain: Callable[[Tensor], Tensor] = qLogNoisyExpectedHypervolumeImprovement(
             Joint(gp),
             -_reference(outcomes[among]),
-            gp.x[0, _baseline(outcomes, among, runs.noisy)].flatten(1),
+            gp.x[0, baseline].flatten(1),
             sampler=SobolQMCNormalSampler(torch.Size([samples]), seed=seed),
             objective=GenericMCMultiOutputObjective(lambda values, X=None: -values),  # noqa: N803
             X_pending=pending,
             cache_root=False,
         )
-    return gain
+    correlations = (len(baseline) + 1) * gp.z.numel()  # of one candidate and the front with all evaluations
+    return partial(_in_parts, gain, max(1, _AT_ONCE // correlations))
+
+
+def _in_parts(gain: Callable[[Tensor], Tensor], count: int, x: Tensor) -> Tensor:
+    """The gain at points (n, …, q, size), so many at a time as memory allows."""
+    return torch.cat([gain(part) for part in x.split(count)])
 
 
 def _among(runs: Runs) -> Tensor:
