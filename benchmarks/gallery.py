@@ -57,7 +57,7 @@ def overview(runs: list[Run]) -> list[str]:
     for name in CATALOGUE:
         rows = rows_of([run for run in runs if run.application == name])
         ours = next((row for row in rows if row.method == OURS), None)
-        if ours is not None:
+        if ours is not None and any(row.method in RIVALS for row in rows):
             lines.append(f"| [{CATALOGUE[name].about}]({name}.md) | " + " | ".join(line(ours, rows)) + " |")
     return lines
 

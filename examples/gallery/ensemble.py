@@ -64,7 +64,8 @@ def picture(x, axes):
     """The images that the committee is least sure of."""
     right, nodes = votes(x)
     worst = np.argsort(x[:3] @ right)[:15].reshape(3, 5)
-    axes.imshow(np.block([[IMAGES[ASKED][i].reshape(8, 8) for i in row] for row in worst]), cmap="gray_r")
+    framed = np.pad(IMAGES[ASKED].reshape(-1, 8, 8), ((0, 0), (1, 1), (1, 1)))
+    axes.imshow(np.block([[framed[i] for i in row] for row in worst]), cmap="gray_r")
     axes.axis("off")
     weights = "/".join(f"{100 * w:.0f}" for w in x[:3])
     axes.set_title(f"neighbours/forest/logistic {weights} %, {nodes} nodes; hardest images", size=9)

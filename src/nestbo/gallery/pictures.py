@@ -17,9 +17,9 @@ _WIDTH, _HEIGHT = 9.0, 4.0  # inches
 
 
 def chosen(study: Any) -> Any:
-    """The trial to look at: the best one, or, of several objectives, one in the middle of the front; None without."""
+    """The trial to look at: the recommended one, or, of several objectives, one in the middle of the front, or None."""
     if not study.several:
-        return study.best
+        return study.recommend()
     front = sorted(study.front, key=lambda trial: trial.values)
     return front[len(front) // 2] if front else None
 

@@ -17,6 +17,7 @@ OURS = "nestbo"
 _CLOSE = 0.95  # of the way from random search to the best value known: a success
 _SURE = 0.05  # below this p a difference counts
 _FEWEST = 5  # pairs of seeds for a test
+_QUARTILES = 4  # runs from which on quartiles are shown
 _HEAD = "| method | searches | median | quartiles | successes | nestbo is | s per suggestion | runs |"
 _LINE = "|---|---|--:|--:|--:|--:|--:|--:|"
 
@@ -80,12 +81,13 @@ def table(rows: Sequence[Row]) -> list[str]:
 def _line(row: Row, goal: float | None, ours: Row | None) -> str:
     values = np.array(list(row.reached.values()))
     low, high = np.quantile(values, [0.25, 0.75])
+    quartiles = f"{low:.4g}, {high:.4g}" if len(values) >= _QUARTILES else ""
     successes = "" if goal is None else f"{int((values <= goal).sum())} of {len(values)}"
     thought = np.median([run.thought for run in row.runs])
     name = METHODS[row.method].about if row.method in METHODS else row.method
     verdict = "" if ours is None or row is ours else compared(ours, row)
     return (
-        f"| {name} | {row.coordinates} | {row.median:.4g} | {low:.4g}, {high:.4g} | {successes} | {verdict} "
+        f"| {name} | {row.coordinates} | {row.median:.4g} | {quartiles} | {successes} | {verdict} "
         f"| {thought:.2g} | {len(values)} |"
     )
 
