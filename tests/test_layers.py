@@ -157,15 +157,11 @@ def alone(text):
 
 
 def test_names_are_imported_when_they_are_first_used():
-    look = "print('torch' in sys.modules)"
-    assert alone(f"import sys, nestbo as nb; nb.StoreError; {look}; nb.Sphere; {look}") == ["False", "True"]
-
-
-def test_modules_beside_the_public_names_need_no_import_of_their_own():
-    names = ["botorch", "optuna", "plots", "report", "storage", "testing"]
-    assert alone(f"import nestbo as nb; print(*(getattr(nb, name).__name__ for name in {names}))") == [
-        f"nestbo.{name}" for name in names
-    ]
+    """Also modules beside the public names, which need no import of their own."""
+    look, beside = "print('torch' in sys.modules)", ["botorch", "optuna", "plots", "report"]
+    found = f"print(*(getattr(nb, name).__name__ for name in {beside}))"
+    printed = alone(f"import sys, nestbo as nb; nb.StoreError; {look}; nb.Sphere; {look}; {found}")
+    assert printed == ["False", "True", *(f"nestbo.{name}" for name in beside)]
 
 
 def test_all_public_names_are_listed_before_they_are_imported():
