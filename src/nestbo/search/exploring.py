@@ -5,36 +5,36 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from nestbo.manifolds import Finite, Manifold, Product, Space
+from nestbo.manifolds import Choice, Manifold, Product, Space
 from nestbo.search.feasibility import Reach, log_probability
 from nestbo.search.runs import Runs
 from nestbo.surrogate import Surrogate
 
-_FIRST = 8  # random points, of which a first one with separate values is taken
+_FIRST = 8  # random points, of which a first one with choices is taken
 _DRAWS = 512  # random points, of which the farthest is taken
 
 
 def spread_out(space: Space, runs: Runs) -> Tensor:
     """A random point for each run, (runs, *point), with which the search begins.
 
-    Where values are separate, it is that of several whose separate values are farthest from those of known points: the
-    few first points then try many of them.
+    Where there are choices, it is that of several whose choices differ most from those of known points: the few first
+    points then try many of them, between which a model cannot interpolate.
     """
     known = torch.cat([runs.record.x, runs.pending], 1)
     if isinstance(space, Manifold) or not known.shape[1]:
         return runs.random(space)
     drawn = torch.stack([runs.random(space) for _ in range(_FIRST)])
-    away = torch.cdist(_separate(space, drawn).transpose(0, 1), _separate(space, known)).amin(-1)
+    away = torch.cdist(_choices(space, drawn).transpose(0, 1), _choices(space, known)).amin(-1)
     return drawn[away.argmax(1), torch.arange(drawn.shape[1], device=drawn.device)]
 
 
-def _separate(space: Space, x: Tensor) -> Tensor:
-    """What kernels see of the separate values of points (…, *point), (…, k)."""
-    if isinstance(space, Finite):
+def _choices(space: Space, x: Tensor) -> Tensor:
+    """What kernels see of the choices in points (…, *point), (…, k)."""
+    if isinstance(space, Choice):
         return space.embed(x)
     if not isinstance(space, Product):
         return x.flatten(-len(space.point_shape))[..., :0]
-    return torch.cat([_separate(*pair) for pair in zip(space.factors, space.split(x), strict=True)], -1)
+    return torch.cat([_choices(*pair) for pair in zip(space.factors, space.split(x), strict=True)], -1)
 
 
 def farthest(space: Space, domain: Space, reach: Reach, rules: list[Surrogate], runs: Runs) -> Tensor:
