@@ -31,6 +31,8 @@ import nestbo as nb
 BUDGET = 60
 INITIAL = 10  # random evaluations of BoTorch's method; the samplers of Optuna have as many
 _COMBINATIONS = 32  # of separate values, in each of which BoTorch climbs; of more, random ones
+_ENOUGH = 5  # runs that have quartiles
+_LEVEL = 0.05  # of the test by which methods are told apart
 Array = np.ndarray[Any, Any]
 Encode = Callable[[nb.Space, Array], Any]
 
@@ -229,25 +231,32 @@ def run(folder: str, seeds: int, workers: int, only: list[str], methods: list[st
             print(said, flush=True)
 
 
+def _cell(found: Array | None, first: Array, least: float) -> str:
+    if found is None:
+        return "not run"
+    if len(found) < _ENOUGH:
+        return f"{np.median(found) - least:.3g} (n = {len(found)})"
+    from scipy.stats import mannwhitneyu
+
+    text = "{:.3g} ({:.3g} to {:.3g})".format(*np.quantile(found - least, (0.5, 0.25, 0.75)))
+    return f"**{text}**" if mannwhitneyu(found, first).pvalue > _LEVEL else text
+
+
 def table(folder: str) -> None:
     """Median and quartiles of the best value, less the best of all runs of a problem; bold is first or level with it.
 
-    A method is level with the first one if a rank-sum test does not tell them apart at the level 0.05.
+    A method is level with the first one if a rank-sum test does not tell them apart. Of few runs there is the median
+    and their number.
     """
-    from scipy.stats import mannwhitneyu
-
     print(f"| problem | {' | '.join(METHODS)} |\n|---|{'---|' * len(METHODS)}")
     for problem in PROBLEMS:
         ends = {m: [min(run["values"]) for run in lines(folder, problem, m)] for m in METHODS}
         ends = {m: np.array(found) for m, found in ends.items() if found}
+        if not ends:
+            continue
         least = min(found.min() for found in ends.values())
         first = min(ends, key=lambda m: np.median(ends[m]))
-        cells = []
-        for method in METHODS:
-            gap = ends.get(method, np.array([np.nan])) - least
-            text = "{:.3g} ({:.3g} to {:.3g})".format(*np.quantile(gap, (0.5, 0.25, 0.75)))
-            level = method == first or mannwhitneyu(ends[method], ends[first]).pvalue > 0.05
-            cells.append(f"**{text}**" if level else text)
+        cells = [_cell(ends.get(method), ends[first], least) for method in METHODS]
         print(f"| {problem} | {' | '.join(cells)} |")
 
 
