@@ -119,7 +119,8 @@ def read(path: str) -> Study | Light:
     _check_there(path)
     from nestbo.study.light import Light
 
-    return Light.load(path) or opened(path)
+    found = Light.load(path)
+    return opened(path) if found is None else found
 
 
 def _check_there(path: str) -> None:
