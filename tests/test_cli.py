@@ -751,6 +751,7 @@ class TestSeveralObjectives:
         assert "error 3.2, energy 0.7 (trial 0)" in invoke("front", "m.db").stdout
         shown = invoke("show", "m.db").stdout
         assert "trials 0, 1, 3, 4" in shown
+        assert "direction minimize error, maximize energy" in shown
         assert "energy" in shown
         assert json.loads(invoke("show", "m.db", "--json").stdout)["front"][0]["values"] == [3.2, 0.7]
         header, first, *_ = invoke("export", "m.db").stdout.splitlines()

@@ -56,6 +56,9 @@ def _in_words(facts: dict[str, Any]) -> dict[str, str]:
     trials += f", {counts['discarded']} discarded" if counts.get("discarded") else ""
     if "front" in facts:
         members = ", ".join(str(trial["index"]) for trial in facts["front"])
+        pairs = zip(facts["objectives"], facts["direction"], strict=True)
+        plain = {**plain, "direction": ", ".join(f"{way} {name}" for name, way in pairs)}
+        plain.pop("objectives")
         return {**plain, "trials": trials, "front": f"trials {members}" if members else "none yet"}
     best = facts["best"]
     found = "none yet" if best is None else f"{best['value']!r} (trial {best['index']})"
