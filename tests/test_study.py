@@ -359,11 +359,11 @@ class TestClosed:
         [lambda s: s.ask(), lambda s: s.tell(0, 1.0), lambda s: s.add([1, 0, 0], 1.0), lambda s: s.run(bowl, 1)],
         ids=["ask", "tell", "add", "run"],
     )
-    def test_it_cannot_be_gone_on_with(self, tmp_path, go_on, kept):
+    def test_it_cannot_be_continued(self, tmp_path, go_on, kept):
         with nb.Study(nb.Sphere(2), nb.RandomSearch(), store=tmp_path / "s.db" if kept else None) as study:
             study.ask()
         for one in (study, study.copy()):
-            with pytest.raises(nb.StoreError, match="is closed: it can be read, but not gone on with"):
+            with pytest.raises(nb.StoreError, match="is closed: it can be read, but not continued"):
                 go_on(one)
         if kept:
             assert nb.Study.load(tmp_path / "s.db").tell(0, 2.0).value == 2.0

@@ -78,7 +78,7 @@ class Reading:
         if self._kept is not None:
             path = self._store.path
             again = "Begin another one" if path is None else f"Study.load({str(path)!r}) opens it again"
-            raise StoreError(f"This study is closed: it can be read, but not gone on with. {again}.")
+            raise StoreError(f"This study is closed: it can be read, but not continued. {again}.")
 
     def __enter__(self) -> Self:
         return self

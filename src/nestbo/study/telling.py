@@ -121,7 +121,7 @@ class Telling(Reading):
             raise TrialError(f"Trial {index} was discarded. Use add(x, value) for an observation of its point.")
         if waiting.status != "asked":
             raise TrialError(
-                f"Trial {index} was {waiting.status} already. Use correct({index}, value) to mend a "
+                f"Trial {index} was {waiting.status} already. Use correct({index}, value) to fix a "
                 "mistake, or add(x, value) for another observation."
             )
         return waiting
