@@ -68,7 +68,10 @@ def messages() -> list[Message]:
         for call in raised(tree):
             name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
             if name in known:
-                found += [Message(name, text, where) for text in texts(call.args[0], tree)]
+                said = [
+                    text for text in texts(call.args[0], tree) if text != "…"
+                ]  # what a method of another class says
+                found += [Message(name, text, where) for text in said]
     return list(dict.fromkeys(found))
 
 

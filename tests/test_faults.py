@@ -47,11 +47,9 @@ class Unprintable:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (torch.zeros(2), "not a number"),
         (torch.zeros(3, 0), "not a number"),
         ("1.5", "not a number"),
         (None, "not a number"),
-        ((1.0, 2.0), "not a number"),
         (1j, "not a number"),
         (10**400, "not a number"),
         ("x" * 10**6, "not a number"),
@@ -65,6 +63,14 @@ def test_values_of_the_wrong_type_or_shape_are_failures(value, words, options, t
     study = quiet(fresh(tmp_path / "s.db"), lambda x: value, 2, **options)
     assert [trial.status for trial in study.history] == ["failed"] * 2
     assert all(words in trial.told.failed and len(trial.told.failed) < 600 for trial in study.history)
+    intact(tmp_path / "s.db")
+
+
+@pytest.mark.parametrize("options", WAYS, ids=str)
+@pytest.mark.parametrize("value", [torch.zeros(2), (1.0, 2.0)], ids=lambda value: str(type(value).__name__))
+def test_several_values_are_a_mistake_of_the_study(value, options, tmp_path):
+    with pytest.raises(nb.ArgumentError, match="one objective, got 2 values"):
+        quiet(fresh(tmp_path / "s.db"), lambda x: value, 2, **options)
     intact(tmp_path / "s.db")
 
 
