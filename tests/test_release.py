@@ -1,6 +1,7 @@
-"""A release: archives that install and work where nothing else of the repository is."""
+"""A release: its version, its changelog, and archives that install and work where nothing else of the repository is."""
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -15,6 +16,17 @@ import torch
 import nestbo as nb
 
 ROOT = Path(__file__).parent.parent
+
+
+def test_the_changelog_has_this_version_first_and_known_headings_only():
+    """As Keep a Changelog has it: versions with dates, newest first, changes under six headings."""
+    text = (ROOT / "CHANGELOG.md").read_text()
+    versions = re.findall(r"^## \[([^\]]+)\](?: - (\d{4}-\d{2}-\d{2}))?$", text, re.MULTILINE)
+    assert versions[0] == ("Unreleased", "")
+    assert versions[1][0] == nb.__version__
+    assert all(date for name, date in versions[1:] if name != "0.1.0")
+    headings = set(re.findall(r"^### (.+)$", text, re.MULTILINE))
+    assert headings <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 
 
 def test_a_retired_name_works_and_warns():
