@@ -101,7 +101,7 @@ class TestFrame:
         space = nb.Product(tool=nb.Choice("soft", "hard"), angle=nb.Sphere(1), force=nb.Box(0, 1))
         study = nb.Study(space, nb.RandomSearch()).run(lambda tool, angle, force: force, 2, progress=False)
         frame = study.to_dataframe()
-        assert list(frame.columns)[:6] == ["status", "value", "tool", "angle0", "angle1", "force"]
+        assert list(frame.columns)[:6] == ["status", "value", "tool", "angle_0", "angle_1", "force"]
         assert list(frame.value) == list(frame.force)
         assert "tool" in study[0]._repr_html_()
 
