@@ -126,7 +126,9 @@ class TestStudies:
         assert all(min(allowed(trial.x)) >= 0 for trial in result.history)
 
     def test_through_the_lift_and_in_batches(self):
-        study = nb.Study(nb.Sphere(12), nb.HDGaBO(2), seed=0, constraints=lambda x: x[0] - x[1] - 0.3)
+        study = nb.Study(
+            nb.Sphere(12), nb.HDGaBO(2, metric="isotropic"), seed=0, constraints=lambda x: x[0] - x[1] - 0.3
+        )
         study.run(bowl, 7, progress=False)
         trials = study.ask(4)
         assert len({trial.memory.arm for trial in trials}) > 1

@@ -12,7 +12,7 @@ from nestbo.experiment import Progress, Trials, main, run
 from nestbo.memory import Memory
 from nestbo.problems import problem
 
-GABO = Trials("ackley", "sphere:4", "gabo", (3, 4), latent_dim=2)
+GABO = Trials("ackley", "sphere:4", "gabo:metric=isotropic", (3, 4), latent_dim=2)
 HDGABO = Trials("ackley", "sphere:5", "hdgabo:latent_dim=2:choice=in-turn:outputs=standardise", (0, 1), latent_dim=2)
 RANDOM = Trials("ackley", "sphere:4", "randomsearch", (3, 4), latent_dim=2)
 

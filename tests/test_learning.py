@@ -1,16 +1,28 @@
 """A metric that is learned, great spheres that the data span, basins that are closed."""
 
-import math
 from dataclasses import replace
 
 import pytest
 import torch
 
 import nestbo as nb
-from nestbo import SPD, ArgumentError, Box, GaBO, HDGaBO, Memory, Product, Sphere, Study
+from nestbo import (
+    SPD,
+    ArgumentError,
+    Box,
+    GaBO,
+    HDGaBO,
+    Memory,
+    Product,
+    Quaternion,
+    Simplex,
+    Sphere,
+    Study,
+    Torus,
+)
 from nestbo.kernels import kernel
 from nestbo.search import Runs
-from nestbo.strategies.learning import Kind, close_basins, outlook, scores
+from nestbo.strategies.learning import Kind, _outside, close_basins, outlook, scores, spans, stalls
 from nestbo.surrogate import Data, Description, Metric, Sight, fit
 
 
@@ -25,6 +37,67 @@ def normal(*shape, seed=0):
 def runs_of(x, y, memories=None):
     memories = memories or [[Memory()] * x.shape[1] for _ in x]
     return Runs(x, y, x[:, :0], [seeded(k) for k in range(len(x))], memories)
+
+
+BLOCKS = Product(Sphere(2), Box([0.0, 0.0], [1.0, 40.0]), Torus(2))
+
+
+class TestBlocks:
+    """Each factor of a product has a block of its own."""
+
+    @pytest.mark.parametrize(
+        ("space", "full", "diagonal"),
+        [
+            (Sphere(3), 10, 0),
+            (Quaternion(), 10, 0),
+            (Box([0.0] * 4, [1.0] * 4), 10, 4),
+            (SPD(2), 6, 3),
+            (Simplex(2), 6, 3),
+            (Torus(5), 5, 5),
+            (SPD(12), 78, 78),
+            (BLOCKS, 6 + 3 + 2, 2 + 2),
+        ],
+        ids=repr,
+    )
+    def test_how_many_numbers_are_learned(self, space, full, diagonal):
+        assert Metric(Sight(space), 1.0).size == full
+        assert Metric(Sight(space), 1.0, diagonal=True).size == diagonal
+
+    def test_factors_do_not_mix(self):
+        metric = Metric(Sight(BLOCKS), 1.0)
+        factor = metric.factor(normal(metric.size))
+        counts = metric.sight.counts
+        assert counts == [3, 2, 4]
+        inside = torch.block_diag(*(torch.ones(count, count) for count in counts)).bool()
+        assert (factor[~inside] == 0).all()
+        assert (factor[inside][:13] != 0).all()
+
+    def test_cosine_and_sine_of_an_angle_have_one_scale(self):
+        metric = Metric(Sight(Torus(3)), 1.0)
+        scales = metric.factor(normal(metric.size)).diagonal()
+        torch.testing.assert_close(scales[:3], scales[3:])
+        assert len(set(scales[:3].tolist())) == 3
+
+    @pytest.mark.parametrize("space", [BLOCKS, Quaternion(), Simplex(3), SPD(3)], ids=repr)
+    def test_what_is_seen_are_points_where_the_kernel_lives(self, space):
+        metric = Metric(Sight(space), 1.0)
+        phi = metric.sight.coordinates(space.random(9, rng=seeded(0)))
+        seen = metric.sight.warped(metric.factor(normal(metric.size)), phi)
+        metric.sight.seen.check(seen)
+
+    def test_both_signs_of_a_quaternion_are_seen_alike(self):
+        metric = Metric(Sight(Quaternion()), 1.0)
+        q, factor = Quaternion().random(5, rng=seeded(0)), metric.factor(normal(metric.size))
+        here, there = (metric.sight.warped(factor, metric.sight.coordinates(x)) for x in (q, -q))
+        torch.testing.assert_close(Quaternion().embed(here), Quaternion().embed(there))
+
+    def test_a_study_learns_which_coordinate_matters(self):
+        space = Product(Quaternion(), Box([0.0] * 3, [1.0] * 3))
+        study = Study(space, GaBO(metric="diagonal"), seed=0)
+        study.run(lambda x: float((4 * x[4] - 1.3).sin()), 20, progress=False)
+        scales = study.model().metric.factor.diagonal()
+        assert scales[4:].argmax() == 0
+        torch.testing.assert_close(scales[:4], torch.ones(4).double())
 
 
 class TestMetric:
@@ -73,35 +146,54 @@ class TestMetric:
         assert stretched.argmax() == 0
 
 
+def stalled(*counts):
+    """Memories of suggestions, of which each says how many basins were closed."""
+    return [Memory(best=0, closed=tuple(range(count))) for count in counts]
+
+
 class TestGreatSpheres:
     def test_small_spheres_and_other_spaces_are_searched_as_a_whole(self):
         for space in (Sphere(20), SPD(3), Box([0.0] * 30, [1.0] * 30)):
-            look = outlook(space, "auto", runs_of(space.random(1, 5, rng=seeded(0)), torch.zeros(1, 5).double()))
-            assert look.place == space
+            runs = runs_of(space.random(1, 5, rng=seeded(0)), torch.zeros(1, 5).double())
+            assert spans(space, "auto", runs) == [space.dim]
+            assert outlook(space, space.dim, runs).place == space
 
     def test_the_first_points_lie_in_it(self):
         space = Sphere(50)
         runs = runs_of(space.random(2, 5, rng=seeded(0)), torch.zeros(2, 5).double())
-        look = outlook(space, "auto", runs)
+        look = outlook(space, 8, runs)
         assert look.place == Sphere(8)
         torch.testing.assert_close(look.mapping.lift(look.mapping.project(runs.x)), runs.x)
         assert [memory.span for memory in look.memories] == [(0, 1, 2, 3, 4)] * 2
-        assert outlook(space, 5, runs).place == Sphere(8)
-        assert outlook(space, 2, runs).place == Sphere(5)
 
-    def test_it_stays_the_same_and_grows_with_the_evaluations(self):
+    def test_nobody_needs_to_know_the_dimension(self):
+        runs = runs_of(Sphere(50).random(1, 5, rng=seeded(0)), torch.zeros(1, 5).double())
+        assert [spans(Sphere(50), told, runs) for told in ("auto", 5, 2, None)] == [[8], [8], [5], [50]]
+
+    def test_stalls_are_basins_closed_in_vain(self):
+        falling, level = [5.0, 4.0, 3.0, 2.0, 1.0], [1.0] * 5
+        memories = stalled(0, 1, 1, 2, 3)
+        assert stalls(memories, falling) == 0
+        assert stalls(memories, level) == 2  # nothing had been closed before the first
+        assert stalls(memories, [5.0, 4.0, 3.0, 3.0, 3.0]) == 1
+        assert stalls(stalled(0, 1, 2, 0, 1), level) == 2  # all were opened again in between
+
+    def test_it_stays_the_same_and_each_stall_doubles_it(self):
         space = Sphere(50)
         x, y = space.random(1, 5, rng=seeded(0)), torch.zeros(1, 5).double()
-        first = outlook(space, "auto", runs_of(x, y))
+        first = outlook(space, 8, runs_of(x, y))
         memories = [[Memory()] * 4 + first.memories]
-        again = outlook(space, "auto", runs_of(x, y, memories))
+        again = outlook(space, 8, runs_of(x, y, memories))
         assert torch.equal(first.mapping.basis, again.mapping.basis)
         assert again.memories[0].span == ()
-        many = torch.cat([x, space.random(1, 395, rng=seeded(1))], 1)
-        later = outlook(space, "auto", runs_of(many, torch.zeros(1, 400).double(), [memories[0] + [Memory()] * 395]))
-        assert later.place == Sphere(10)
+        later = outlook(space, 16, runs_of(x, y, memories))
         inside = later.mapping.basis @ later.mapping.basis.mT
         torch.testing.assert_close(inside @ first.mapping.basis, first.mapping.basis)
+        for count, size in ((1, 16), (2, 32), (3, 50), (9, 50)):
+            vain = [[Memory()] * 4 + stalled(*range(count + 2))]
+            values = torch.ones(1, count + 6).double()
+            points = space.random(1, count + 6, rng=seeded(1))
+            assert spans(space, "auto", runs_of(points, values, vain)) == [size]
 
     def test_evaluations_beside_it_are_no_data_of_it(self):
         space = Sphere(50)
@@ -161,17 +253,27 @@ class TestBasins:
         )
         return close_basins(model, runs_of(x, y, memories))
 
-    def test_one_is_closed_after_fifteen_suggestions_in_vain(self):
+    def test_one_is_closed_after_ten_suggestions_in_vain(self):
         best = 14  # the first of two equally good
-        assert self.waited(14, best)[0] is None
-        basins, (memory,) = self.waited(15, best)
+        assert self.waited(9, best)[0] is None
+        basins, (memory,) = self.waited(10, best)
         assert memory.closed == (best,)
         assert not basins.free[0, best]
         assert basins.free[0, 0]
         assert basins.free[0, memory.best]
 
+    def test_basins_widen_with_each_that_is_closed(self):
+        _, (first,) = self.waited(10, 14)
+        x = torch.linspace(0, 1, 30, dtype=torch.float64)
+        correlation = kernel("matern52", Box([0.0], [1.0])).correlation(
+            x.reshape(30, 1), x.reshape(30, 1), torch.tensor([0.1], dtype=torch.float64)
+        )
+        one, two = (_outside(correlation, list(first.closed) * count) for count in (1, 2))
+        assert one.sum() > two.sum() > 0
+        assert (one | ~two).all()
+
     def test_a_search_stays_outside(self):
-        basins, _ = self.waited(15, 14)
+        basins, _ = self.waited(10, 14)
         worth = basins.keep_out(lambda z: torch.zeros(z.shape[:-2]).double(), lambda z: z)
         at = lambda x: worth(torch.tensor([[[x]]], dtype=torch.float64)).item()
         assert at(14 / 29) == pytest.approx(-100)
@@ -223,16 +325,32 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("make", "message"),
         [
-            (lambda: GaBO(metric="diagonal"), "metric is one of isotropic, auto"),
-            (lambda: GaBO(metric="auto", outputs="log"), 'metric="auto" decides about outputs itself'),
-            (lambda: HDGaBO(2, ("full",), metric="auto"), 'metric="auto" decides about arms itself'),
-            (lambda: Study(Sphere(3), GaBO(metric="auto", kernel="geodesic-gaussian")), "A metric is learned with"),
+            (lambda: GaBO(metric="euclidean"), "metric is one of isotropic, diagonal, full, auto"),
+            (lambda: GaBO(metric="full", outputs="log"), 'metric="full" decides about outputs itself'),
+            (lambda: HDGaBO(2, ("full",), metric="diagonal"), 'metric="diagonal" decides about arms itself'),
+            (lambda: Study(Sphere(3), GaBO(metric="full", kernel="geodesic-gaussian")), "A metric is learned with"),
+            (lambda: Study(Box([0.0], [1.0]), HDGaBO(1, metric="full")), "latent_dim is for a Sphere or SPD"),
         ],
     )
     def test_what_does_not_go_together(self, make, message):
         with pytest.raises(ArgumentError, match=message):
             make()
 
+    def test_auto_leaves_a_model_alone_that_is_described_otherwise(self):
+        space = Sphere(3)
+        assert GaBO().learns(space)
+        assert HDGaBO(2).learns(space)
+        for method in (
+            GaBO(outputs="log"),
+            GaBO(kernel="heat"),
+            GaBO.paper(),
+            HDGaBO.paper(2),
+            HDGaBO(2, ("full",)),
+            GaBO(metric="isotropic"),
+        ):
+            assert not method.learns(space)
+        assert not HDGaBO((2, None)).learns(Product(space, Box([0.0], [1.0])))
+
     def test_text(self):
-        assert nb.strategy("hdgabo:metric=auto") == HDGaBO(metric="auto")
-        assert math.isclose(Metric(Sight(Sphere(2)), 0.25).strength, 0.25)
+        assert nb.strategy("hdgabo:metric=auto") == HDGaBO()
+        assert nb.strategy("gabo:metric=diagonal") == GaBO(metric="diagonal")

@@ -43,7 +43,7 @@ def record(who, y, pending=0, **more):
 
 
 def counted(who, y, *names):
-    return {name: record(who, y).counts(named(name), Success.decay) for name in names}
+    return {name: record(who, y).counts(name, Success.decay) for name in names}
 
 
 class TestRecord:
@@ -95,7 +95,7 @@ class TestRecord:
     def test_standings(self):
         arms = several("full", "nested:2:fitted", "nested:2:random")
         who = [None, "full", "nested:2:fitted", "full", "full"]
-        found = standings(arms, record(who, [5.0, 4.0, 3.0, 6.0, 6.0]))
+        found = standings([arm.name for arm in arms], record(who, [5.0, 4.0, 3.0, 6.0, 6.0]))
         assert [(s.arm, s.suggestions, s.share) for s in found] == [
             ("full", 3, 0.75),
             ("nested:2:fitted", 1, 0.25),

@@ -126,7 +126,7 @@ class TestBatches:
     @pytest.mark.parametrize(
         ("method", "space", "count"),
         [
-            (nb.GaBO(), SPACE, 1),
+            (nb.GaBO(metric="isotropic"), SPACE, 1),
             (nb.GaBO.paper(), SPACE, 1),
             (nb.HDGaBO(2, ("incumbent",), outputs="standardise"), nb.Sphere(4), 1),
             (nb.HDGaBO(2, ("embedded",), outputs="standardise"), nb.Sphere(5), 1),
@@ -143,7 +143,7 @@ class TestBatches:
 
     def test_those_of_constraints_are_fitted_once_as_well(self, counted):
         past = history(SPACE, 6, constraints=(0.5, 1.0))
-        made = nb.GaBO().suggest(SPACE, past, 3, seeded(0))
+        made = nb.GaBO(metric="isotropic").suggest(SPACE, past, 3, seeded(0))
         assert len(counted) == 3
         assert all(each.memory.fits == made[0].memory.fits for each in made)
         assert set(made[0].memory.fits) == {"full", "constraint:0", "constraint:1"}
@@ -163,22 +163,22 @@ class TestBatches:
         for k, fits in enumerate((1, 1, 1, 2)):
             if k == 3:
                 past = History((*past[:6], past[6].with_value(1.0), *past[7:]))
-            (found,) = nb.GaBO().suggest(SPACE, past, 1, seeded(k))
+            (found,) = nb.GaBO(metric="isotropic").suggest(SPACE, past, 1, seeded(k))
             past = past.add(Trial(6 + k, found.x, memory=found.memory))
             assert len(counted) == fits
 
     def test_a_fit_that_is_taken_over_gives_the_suggestion_that_it_would_have_given(self):
         """Of a batch of two the second point, made with the fit of the first, is that of a new fit."""
         past = history(SPACE, 6)
-        first, second = nb.GaBO().suggest(SPACE, past, 2, seeded(0))
+        first, second = nb.GaBO(metric="isotropic").suggest(SPACE, past, 2, seeded(0))
         forgetful = past.add(Trial(6, first.x, memory=dataclasses.replace(first.memory, fits={})))
-        (again,) = nb.GaBO().suggest(SPACE, forgetful, 1, seeded(0))
+        (again,) = nb.GaBO(metric="isotropic").suggest(SPACE, forgetful, 1, seeded(0))
         assert again.memory.fits == second.memory.fits
         assert SPACE.dist(again.x, second.x) < 0.05
 
 
 def test_noise_and_failures_leave_the_fits_of_a_batch_alone():
-    study = nb.Study(SPACE, nb.GaBO(), seed=0, noise="infer")
+    study = nb.Study(SPACE, nb.GaBO(metric="isotropic"), seed=0, noise="infer")
     outcomes = iter([None, *range(6)])
 
     def f(x):

@@ -72,7 +72,7 @@ def two_minima(x, width=0.1):
 def test_a_better_minimum_inside_is_found_after_the_corner(request):
     full = request.config.getoption("--full")
     for seed in range(6) if full else [2]:
-        study = nb.Study(SQUARE, seed=seed).run(two_minima, 60 if full else 20, progress=False)
+        study = nb.Study(SQUARE, seed=seed).run(two_minima, 60 if full else 30, progress=False)
         assert study.best.value < -0.59
 
 

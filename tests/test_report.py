@@ -234,10 +234,10 @@ def test_only_the_script_of_the_page_may_run(attacked):
 def test_a_copy_is_the_study_as_it_was(tmp_path):
     study = nb.Study(nb.Sphere(2), nb.GaBO(initial=2), store=tmp_path / "a.db").run(cost, 4, progress=False)
     copy = study.copy()
-    wanted = study.models()["full"].gp.lengthscale
+    wanted = study.models()["full:0"].gp.lengthscale
     study.add([0.0, 0.0, 1.0], -5.0)
     assert len(copy.history) == 4
-    assert torch.equal(copy.models()["full"].gp.lengthscale, wanted)
+    assert torch.equal(copy.models()["full:0"].gp.lengthscale, wanted)
     copy.add([0.0, 0.0, 1.0], -7.0)
     assert study.best.value == -5.0
 

@@ -115,7 +115,7 @@ def test_observations_made_elsewhere_are_used():
     study.add([0.0, 0.0, 1.0], 2)
     assert study.best.value == min(t.value for t in study.history)
     assert study.model().gp.z.shape == (7,)
-    assert "full" in study.ask().memory.fits  # a model made this suggestion: the initial design is complete
+    assert "full:0" in study.ask().memory.fits  # a model made this suggestion: the initial design is complete
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

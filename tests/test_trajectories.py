@@ -25,6 +25,7 @@ ALIKE, MOST = 1e-3, 0.75  # elsewhere: so many of the suggestions agree so far
 SPHERE, SMALL, MATRICES = nb.Sphere(3), nb.Sphere(2), nb.SPD(3, eigenvalues=(0.1, 5.0))
 WIDE, LARGE = nb.Sphere(12), nb.SPD(4, eigenvalues=(0.1, 5.0))
 BOTH = nb.Product(nb.Sphere(11), nb.SPD(2), nb.Box([0.0], [1.0]))
+ISOTROPIC = nb.GaBO(metric="isotropic")
 NO_LOCAL = ("full", "incumbent", "embedded")
 
 
@@ -47,24 +48,36 @@ def upper(x):
 
 # name: space, strategy, objective, evaluations, what else the suggestions are made from.
 CONFIGURATIONS = {
-    "gabo-sphere": (SPHERE, nb.GaBO(), hidden("ackley", SPHERE, None), 18, {}),
-    "gabo-matrices": (MATRICES, nb.GaBO(), hidden("rosenbrock", MATRICES, None), 14, {}),
+    "gabo-sphere": (SPHERE, ISOTROPIC, hidden("ackley", SPHERE, None), 18, {}),
+    "gabo-matrices": (MATRICES, ISOTROPIC, hidden("rosenbrock", MATRICES, None), 14, {}),
     "gabo-paper": (SMALL, nb.GaBO.paper(), hidden("ackley", SMALL, None), 10, {}),
-    "gabo-noise": (SPHERE, nb.GaBO(), hidden("ackley", SPHERE, None), 12, {"noise": "infer"}),
-    "gabo-known-noise": (SPHERE, nb.GaBO(), hidden("ackley", SPHERE, None), 12, {"noise": 0.01}),
-    "gabo-known-constraints": (SPHERE, nb.GaBO(), lambda x: float(x[1]), 10, {"constraints": upper}),
-    "gabo-observed-constraints": (SPHERE, nb.GaBO(), lambda x: float(x[1]), 12, {"observed": upper}),
-    "gabo-together": (SPHERE, nb.GaBO(), hidden("ackley", SPHERE, None), 14, {"together": 3}),
+    "gabo-noise": (SPHERE, ISOTROPIC, hidden("ackley", SPHERE, None), 12, {"noise": "infer"}),
+    "gabo-known-noise": (SPHERE, ISOTROPIC, hidden("ackley", SPHERE, None), 12, {"noise": 0.01}),
+    "gabo-known-constraints": (SPHERE, ISOTROPIC, lambda x: float(x[1]), 10, {"constraints": upper}),
+    "gabo-observed-constraints": (SPHERE, ISOTROPIC, lambda x: float(x[1]), 12, {"observed": upper}),
+    "gabo-together": (SPHERE, ISOTROPIC, hidden("ackley", SPHERE, None), 14, {"together": 3}),
     "gabo-failures": (SPHERE, nb.GaBO(outputs="bilog"), failing, 14, {}),
-    "hdgabo-sphere": (WIDE, nb.HDGaBO(), hidden("ackley", WIDE, 2), 26, {}),
-    "hdgabo-sphere-2": (WIDE, nb.HDGaBO(2), hidden("rosenbrock", WIDE, 2), 26, {"together": 2}),
-    "hdgabo-sphere-noise": (WIDE, nb.HDGaBO(2), hidden("ackley", WIDE, 2), 14, {"noise": "infer"}),
-    "hdgabo-sphere-constraints": (WIDE, nb.HDGaBO(2), lambda x: float(x[1]), 12, {"constraints": upper}),
+    "hdgabo-sphere": (WIDE, nb.HDGaBO(metric="isotropic"), hidden("ackley", WIDE, 2), 26, {}),
+    "hdgabo-sphere-2": (WIDE, nb.HDGaBO(2, metric="isotropic"), hidden("rosenbrock", WIDE, 2), 26, {"together": 2}),
+    "hdgabo-sphere-noise": (WIDE, nb.HDGaBO(2, metric="isotropic"), hidden("ackley", WIDE, 2), 14, {"noise": "infer"}),
+    "hdgabo-sphere-constraints": (
+        WIDE,
+        nb.HDGaBO(2, metric="isotropic"),
+        lambda x: float(x[1]),
+        12,
+        {"constraints": upper},
+    ),
     "hdgabo-matrices": (LARGE, nb.HDGaBO(2, NO_LOCAL), hidden("rosenbrock", LARGE, 2), 20, {}),
-    "hdgabo-matrices-local": (LARGE, nb.HDGaBO(2), hidden("rosenbrock", LARGE, 2), 40, {}),
-    "hdgabo-observed": (LARGE, nb.HDGaBO(2), lambda x: float(x[1, 1]), 12, {"observed": lambda x: x[..., 0, :1] - 1}),
+    "hdgabo-matrices-local": (LARGE, nb.HDGaBO(2, metric="isotropic"), hidden("rosenbrock", LARGE, 2), 40, {}),
+    "hdgabo-observed": (
+        LARGE,
+        nb.HDGaBO(2, metric="isotropic"),
+        lambda x: float(x[1, 1]),
+        12,
+        {"observed": lambda x: x[..., 0, :1] - 1},
+    ),
     "hdgabo-product": (BOTH, nb.HDGaBO((2, None, None), NO_LOCAL), mixed, 14, {}),
-    "hdgabo-whole": (MATRICES, nb.HDGaBO(3), hidden("rosenbrock", MATRICES, None), 14, {}),
+    "hdgabo-whole": (MATRICES, nb.HDGaBO(3, metric="isotropic"), hidden("rosenbrock", MATRICES, None), 14, {}),
     "hdgabo-paper-sphere": (nb.Sphere(4), nb.HDGaBO.paper(2), hidden("ackley", nb.Sphere(4), 2), 9, {}),
     "hdgabo-paper-matrices": (MATRICES, nb.HDGaBO.paper(2), hidden("rosenbrock", MATRICES, 2), 9, {}),
     "hdgabo-in-turn": (

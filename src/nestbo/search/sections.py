@@ -54,26 +54,27 @@ class Ball:
 
 @dataclass(frozen=True)
 class Basins:
-    """Closed basins of a model: where its correlation with one of the centres is at least ½.
+    """Closed basins of a model: where its correlation with one of the centres is at least that at their edge.
 
-    ``centres`` (runs, c, *point) are as the kernel sees them, ``real`` (runs, c) says which of them are there, and
-    ``free`` (runs, n) which evaluations are outside.
+    ``centres`` (runs, c, *point) are as the kernel sees them, ``real`` (runs, c) says which of them are there, ``edge``
+    (runs,) is the correlation at the edge of each run's, and ``free`` (runs, n) says which evaluations are outside.
     """
 
     model: Surrogate
     centres: Tensor
     real: Tensor
+    edge: Tensor
     free: Tensor
 
     def keep_out(self, worth: Map, see: Map) -> Map:
         """A function of flat points of a domain with a penalty inside, which is largest at the centres."""
-        gp = self.model.gp
+        gp, edge = self.model.gp, self.edge.unsqueeze(-1)
 
         def outside(z: Tensor) -> Tensor:
             seen = see(z).unflatten(-1, gp.kernel.space.point_shape)
             correlation = gp.kernel.correlation(seen, self.centres, gp.lengthscale).squeeze(-2)
-            depth = torch.where(self.real, (2 * correlation - 1).clamp(min=0), 0)
-            return worth(z) - _PENALTY * depth.square().sum(-1)
+            depth = (correlation - edge).clamp(min=0) / (1 - edge)
+            return worth(z) - _PENALTY * torch.where(self.real, depth, 0).square().sum(-1)
 
         return outside
 

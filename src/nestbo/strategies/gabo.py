@@ -38,14 +38,15 @@ from nestbo.search import (
 from nestbo.search.runs import latest, refits, together
 from nestbo.strategies.arms import ARMS, Arm, Full, Kind, arms_on, check_latent_dim
 from nestbo.strategies.base import Standing, Strategy, check_choice
-from nestbo.strategies.learning import Learner
+from nestbo.strategies.learning import EXTRINSIC, Learner
 from nestbo.strategies.many import Many
 from nestbo.strategies.options import Acquisition, Climb, Criterion, LatentDim, Metric, Outputs
 from nestbo.strategies.policies import Balanced, Policy, Record, policy, standings
 from nestbo.surrogate import CRITERIA, Description, Effort, Surrogate, fit, steepness, worth_of_basis
 
-METRICS = ("isotropic", "auto")
+METRICS = ("isotropic", "diagonal", "full", "auto")
 _CLIMBS = ("lbfgs", "trust-region")
+_WITHOUT_METRIC = ("arms", "choice", "criterion", "exact", "outputs")  # what a learned metric has no use for
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Fitted:
             fits=own | rule_fits(self.rules, run),
             steep=None if self.steep is None else self.steep[run],
             worth={} if self.worth is None else {name: self.worth[run]},
-            noise=_noise(model)[run] if noisy and model is not None else None,
+            noise=model.noise_near_best[run] if noisy and model is not None else None,
         )
 
 
@@ -97,7 +98,7 @@ class Bayesian(Strategy):
     criterion: Criterion = "likelihood"
     priors: bool = True
     initial: int = 5
-    metric: Metric = "isotropic"
+    metric: Metric = "auto"
 
     def __post_init__(self) -> None:
         check_size("The number of initial points", self.initial)
@@ -113,10 +114,10 @@ class Bayesian(Strategy):
             check_choice(name, getattr(self, name), known)
         if not isinstance(self.priors, bool):
             raise ArgumentError(f"priors is True or False, got {shown(self.priors)}.")
-        for name in ("arms", "choice", "criterion", "exact", "outputs") if self.metric == "auto" else ():
-            if hasattr(self, name) and getattr(self, name) != getattr(type(self), name):
+        if self.metric in ("diagonal", "full"):
+            for name in self._described:
                 raise ArgumentError(
-                    f'metric="auto" decides about {name} itself, got {getattr(self, name)!r}. Leave it out.'
+                    f'metric="{self.metric}" decides about {name} itself, got {getattr(self, name)!r}. Leave it out.'
                 )
 
     @abstractmethod
@@ -137,9 +138,22 @@ class Bayesian(Strategy):
         return [arms[0]] * len(runs.rngs)
 
     @property
+    def _described(self) -> list[str]:
+        """Settings of a model without a metric that are not the usual ones."""
+        own = [name for name in _WITHOUT_METRIC if hasattr(self, name)]
+        return [name for name in own if getattr(self, name) != getattr(type(self), name)]
+
+    def learns(self, space: Space) -> bool:
+        """Whether a metric is learned: "auto" does where it can, unless another model is described."""
+        if self.metric != "auto":
+            return self.metric != "isotropic"
+        return self.kernel in EXTRINSIC and not self._described and self._learner.serves(space)
+
+    @property
     def _learner(self) -> Learner:
         """Who works where a metric is learned."""
-        return Learner(self.kernel, self.acquisition, self.optimiser, self.priors, getattr(self, "latent_dim", "auto"))
+        latent_dim = getattr(self, "latent_dim", None)
+        return Learner(self.kernel, self.acquisition, self.optimiser, self.priors, latent_dim, self.metric)
 
     @property
     def many(self) -> Many:
@@ -147,7 +161,7 @@ class Bayesian(Strategy):
         return Many(self.kernel, self.outputs, self.optimiser, self.priors)
 
     def check(self, space: Space) -> None:
-        if self.metric == "auto":
+        if self.learns(space):
             self._learner.check(space)
         kinds = [Kind()] * (self.outputs == "auto") + [arm.kind for arm in self.arms_on(space)]
         for kind in kinds:
@@ -158,7 +172,7 @@ class Bayesian(Strategy):
             return spread_out(space, runs), [Memory() for _ in runs.rngs]
         if runs.outcomes is not None:
             return self.many.propose(space, seen(space, runs))
-        if self.metric == "auto":
+        if self.learns(space):
             return self._learner.propose(space, seen(space, runs))
         arms = self.choose(self.arms_on(space), runs)
         x, memories = torch.empty_like(runs.x[:, 0]), [Memory() for _ in arms]
@@ -228,7 +242,7 @@ class Bayesian(Strategy):
             return {}
         if runs.outcomes is not None:
             return self.many.models(space, seen(space, runs))
-        if self.metric == "auto":
+        if self.learns(space):
             return self._learner.models(space, seen(space, runs))
         arms = {arm.name: arm for arm in self.arms_on(space)}
         leading = sorted(self.standings(space, runs), key=lambda standing: -standing.score)
@@ -239,9 +253,10 @@ class Bayesian(Strategy):
         return models | {rule_name(k): rule for k, rule in enumerate(rules)}
 
     def standings(self, space: Space, runs: Runs) -> list[Standing]:
-        if self.metric == "auto":
-            return []
-        return standings(self.arms_on(space), Record.each(runs)[0])
+        record = Record.each(runs)[0]
+        if self.learns(space):
+            return standings(self._learner.names(space, runs), record)
+        return standings([arm.name for arm in self.arms_on(space)], record)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -269,15 +284,16 @@ class GaBO(Bayesian):
     @classmethod
     def paper(cls) -> Self:
         """As in the paper: geodesic Gaussian kernel, maximum likelihood, expected improvement, trust regions."""
-        return cls(kernel="geodesic-gaussian", acquisition="ei", optimiser="trust-region", priors=False)
+        settings: dict[str, Any] = {"kernel": "geodesic-gaussian", "acquisition": "ei", "optimiser": "trust-region"}
+        return cls(metric="isotropic", priors=False, **settings)
 
     @cached_property
     def repeats(self) -> bool:
-        return self == self.paper()
+        return replace(self, metric="isotropic") == self.paper()  # whose kernel allows no other
 
     @classmethod
     def samples(cls) -> list[Self]:
-        return [cls(), cls.paper(), cls(kernel="gaussian", acquisition="ucb", outputs="bilog"), cls(metric="auto")]
+        return [cls(), cls.paper(), cls(kernel="gaussian", acquisition="ucb", outputs="bilog"), cls(metric="isotropic")]
 
     @property
     def several(self) -> bool:
@@ -347,16 +363,17 @@ class HDGaBO(Bayesian):
             latent_dim: The size of the nested space, as of HDGaBO.
         """
         settings: dict[str, Any] = {"kernel": "geodesic-gaussian", "acquisition": "ei", "optimiser": "trust-region"}
-        return cls(latent_dim, ("fitted",), exact=False, outputs="standardise", priors=False, **settings)
+        settings |= {"outputs": "standardise", "metric": "isotropic"}
+        return cls(latent_dim, ("fitted",), exact=False, priors=False, **settings)
 
     @cached_property
     def repeats(self) -> bool:
-        return self == self.paper(self.latent_dim)
+        return replace(self, metric="isotropic") == self.paper(self.latent_dim)  # whose kernel allows no other
 
     @classmethod
     def samples(cls) -> list[Self]:
         others = [cls.paper(1), cls(1, ("random",), "in-turn", criterion="leave-one-out")]
-        return [cls(), cls(1), cls(metric="auto"), *others]
+        return [cls(), cls(1), cls(metric="isotropic"), *others]
 
     def arms_on(self, space: Space) -> tuple[Arm, ...]:
         return arms_on(space, self.latent_dim, self.arms, logarithmic=not self.exact, priors=self.priors)
@@ -372,11 +389,3 @@ def _alike(arms: list[Arm], runs: Runs) -> list[list[int]]:
     next_fits = [models[arm.kind.name][run] for run, arm in enumerate(arms)]
     keys = [(arm, fit is None, effort) for arm, (fit, effort) in zip(arms, next_fits, strict=True)]
     return [[run for run, key in enumerate(keys) if key == first] for first in dict.fromkeys(keys)]
-
-
-def _noise(surrogate: Surrogate) -> list[float]:
-    """The variance of the noise of values near the best, as the model of each run has it: a finite number."""
-    gp, back = surrogate.gp, surrogate.outputs.inverse
-    best, deviation = gp.z.amin(-1, keepdim=True), (gp.scale * gp.noise).sqrt().unsqueeze(-1)
-    found: list[float] = (back(best + deviation) - back(best)).square().nan_to_num().squeeze(-1).tolist()
-    return found

@@ -9,6 +9,7 @@ an end is closed, so that the next ones look elsewhere.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -19,47 +20,55 @@ from torch import Tensor
 from nestbo.acquisition import OPTIMISERS
 from nestbo.errors import ArgumentError
 from nestbo.kernels import kernel
-from nestbo.manifolds import SPD, Space, Sphere
-from nestbo.memory import Memory
+from nestbo.manifolds import SPD, Space, Sphere, released
+from nestbo.memory import Fit, Memory
 from nestbo.nested import Identity, NestedMapping, NestedSphere, Nesting, smaller
 from nestbo.outputs import Log, Outputs, Standardise
 from nestbo.search import Runs, Section, constraint_models, farthest, rule_fits, rule_name, same, search, unrepeated
-from nestbo.search.runs import latest, refits, together
+from nestbo.search.runs import latest, refits, successes, together
 from nestbo.search.sections import Basins
 from nestbo.surrogate import Description, Effort, Metric, Sight, Surrogate, fit
 
 EXTRINSIC = ("gaussian", "matern12", "matern32", "matern52")  # kernels of a straight distance
-STRENGTHS = (0.0, 0.25, 1.0)  # of metrics that compete: none, one that hardly moves, one that may lose a direction
-SPANNED = (
-    1.0,
-)  # on a great sphere, where most directions matter little: competition was measured to cost a factor of 3
+STRENGTHS = (0.25, 1.0)  # of full metrics: one that hardly moves, one that may lose a direction
 _WHOLE = 20  # dimensions up to which a sphere is searched as a whole
+_WHOLE_MATRICES = 6  # rows up to which matrices are searched as a whole, unless a latent dimension is told
+_NESTED = 3  # rows of the matrices that are nested in large ones
 _SPANNED, _WIDER = 8, 3  # dimensions of the great sphere at first: so many, or so many more than the latent ones
-_GROWTH = 40  # evaluations for each dimension that it has later on
 _REFINE = 5  # every so many suggestions one refines the best point of all
-_PATIENCE = 15  # suggestions after which a basin that has not become noticeably better is closed
+_PATIENCE = 2  # suggestions for each dimension after which a basin that has not become noticeably better is closed
+_LEAST, _MOST = 10, 30  # of these suggestions
 _NOTICEABLE = 0.01  # of the distance from the median to the best value
+_SELDOM = 3  # times two: evaluations after which models that do not lead are fitted again
 _DECAY = 0.9  # of what earlier predictions count, at each later one
 _WORST = -50.0  # nats that one prediction can cost
-_HALF = 0.5  # correlation with the centre of a basin at its edge
+_EDGE = 0.5  # correlation with the centre at the edge of a closed basin, to the power of how many are closed
 
 
 class Kind(NamedTuple):
     """Which model: on the space that is searched or on one nested in it, with a metric of some strength or none."""
 
     name: str
-    nesting: Nesting | None
-    strength: float
+    nesting: Nesting | None = None
+    strength: float = 0.0
+    diagonal: bool = False
+
+    def metric(self, place: Space) -> Metric | None:
+        """The metric to be learned on what is searched; None for the isotropic model."""
+        latent = place if self.nesting is None else self.nesting.latent
+        return Metric(Sight(released(latent)), self.strength, self.diagonal) if self.strength else None
 
 
 @cache
-def kinds_on(place: Space, name: str, sizes: tuple[Any, ...], strengths: tuple[float, ...]) -> tuple[Kind, ...]:
-    """The models that compete on what is searched; the isotropic one first, which ties go to."""
-    nestings = {size: Nesting(place, smaller(place, size)) for size in sizes}
-    nested = {size: nesting for size, nesting in nestings.items() if nesting.ambient != nesting.latent}
-    if not nested:
-        return tuple(Kind(f"{name}:{strength:g}", None, strength) for strength in strengths)
-    return tuple(Kind(f"nested:{size}:1", nesting, 1.0) for size, nesting in nested.items())
+def kinds_on(place: Space, name: str, metric: str) -> tuple[Kind, ...]:
+    """The models that compete on what is searched as a whole; the isotropic one first, which ties go to."""
+    isotropic, diagonal = Kind(f"{name}:0"), Kind(f"{name}:diagonal", strength=1.0, diagonal=True)
+    full = [Kind(f"{name}:{strength:g}", strength=strength) for strength in STRENGTHS]
+    wanted = {"auto": (isotropic, diagonal, *full), "diagonal": (diagonal,), "full": full[-1:]}[metric]
+    metrics = {kind: found for kind in wanted if (found := kind.metric(place)) is not None and found.size}
+    if metric == "auto":  # where no coordinates are mixed, a full metric is a diagonal one
+        metrics = {kind: found for kind, found in metrics.items() if kind.diagonal or found.mixed}
+    return tuple(kind for kind in wanted if kind is isotropic or kind in metrics) or (isotropic,)
 
 
 @dataclass(frozen=True)
@@ -82,11 +91,34 @@ class Outlook:
 _BESIDE = 1e-6  # radians from a great sphere
 
 
-def outlook(space: Space, latent_dim: Any, runs: Runs) -> Outlook:
-    """The great sphere that the first evaluations of each run span, completed at random; elsewhere the space itself."""
-    wanted = _SPANNED if latent_dim == "auto" else latent_dim + _WIDER if isinstance(latent_dim, int) else _SPANNED
-    size = max(wanted, runs.record.y.shape[1] // _GROWTH)
-    if not isinstance(space, Sphere) or space.n <= max(_WHOLE, size):
+def spans(space: Space, latent_dim: Any, runs: Runs) -> list[int]:
+    """The dimension of what is searched in each run: of a great sphere, doubled by each stall, or of the space.
+
+    A function that takes all its values on a small great sphere is found there; any other, in the end, on the whole.
+    """
+    if latent_dim is None or not isinstance(space, Sphere) or space.n <= _WHOLE:
+        return [space.dim] * len(runs.rngs)
+    least = latent_dim + _WIDER if isinstance(latent_dim, int) else _SPANNED
+    record = runs.record
+    stalled = [stalls(*each) for each in zip(record.memories, record.scores, strict=True)]
+    return [min(space.n, least * 2**count) for count in stalled]
+
+
+def stalls(memories: Sequence[Memory], values: Sequence[float]) -> int:
+    """How often a basin was closed without a noticeable success since the one before."""
+    count, closed, lucky = 0, 0, True
+    for memory, success in zip(memories, successes(values), strict=True):
+        if memory.best is not None:
+            closing, closed = len(memory.closed) > closed, len(memory.closed)
+            count += closing and not lucky
+            lucky = lucky and not closing
+        lucky = lucky or success
+    return count
+
+
+def outlook(space: Space, size: int, runs: Runs) -> Outlook:
+    """The great sphere of some dimension that the first evaluations of each run span, or the space itself."""
+    if size == space.dim:
         return Outlook(space, Identity(space), "full", [Memory() for _ in runs.rngs])
     memories = [_spanned(runs, run, size) for run in range(len(runs.rngs))]
     frames = torch.stack([_frame(runs, run, memory, size) for run, memory in enumerate(memories)])
@@ -145,12 +177,11 @@ def _log_density(forecast: tuple[float, float, float] | None, y: float) -> float
 
 def close_basins(model: Surrogate, runs: Runs) -> tuple[Basins | None, list[Memory]]:
     """The basins that are closed now, in which the search of each run has come to an end, and what says so."""
-    gp, places = model.gp, []
-    correlation = gp.kernel.correlation(gp.x, gp.x, gp.lengthscale)
-    inside = (correlation >= _HALF).cpu()
+    gp, places, patience = model.gp, [], min(max(_LEAST, _PATIENCE * model.mapping.latent.dim), _MOST)
+    correlation = gp.kernel.correlation(gp.x, gp.x, gp.lengthscale).cpu()
     ranking, memories, free = runs.ranking.tolist(), [], []
     for run in range(len(ranking)):
-        closed, best, open_places = _closed(inside[run], ranking[run], runs, run)
+        closed, best, open_places = _closed(correlation[run], ranking[run], runs, run, patience)
         places.append(closed)
         free.append(open_places)
         memories.append(Memory(closed=tuple(runs.index(run, k) for k in closed), best=runs.index(run, best)))
@@ -160,33 +191,39 @@ def close_basins(model: Surrogate, runs: Runs) -> tuple[Basins | None, list[Memo
     padded = torch.tensor([[*closed, *[0] * (width - len(closed))] for closed in places], device=runs.x.device)
     real = torch.tensor([[k < len(closed) for k in range(width)] for closed in places], device=runs.x.device)
     each = torch.arange(len(places), device=runs.x.device).unsqueeze(-1)
-    return Basins(model, gp.x[each, padded], real, torch.stack(free).to(runs.x.device)), memories
+    counts = torch.tensor([max(1, len(closed)) for closed in places], device=runs.x.device)
+    return Basins(
+        model, gp.x[each, padded], real, _EDGE ** counts.double(), torch.stack(free).to(runs.x.device)
+    ), memories
 
 
-def _closed(inside: Tensor, y: list[float], runs: Runs, run: int) -> tuple[list[int], int, Tensor]:
+def _closed(correlation: Tensor, y: list[float], runs: Runs, run: int, patience: int) -> tuple[list[int], int, Tensor]:
     """Places of the centres of closed basins, of the best evaluation outside, and which evaluations are outside."""
     place = {runs.index(run, k): k for k in range(len(y))}
     memories = runs.record.memories[run]
     last = latest(memories, lambda memory: memory if memory.best is not None else None)
     closed = [] if last is None else [place[index] for index in last.closed if index in place]
-    free = _outside(inside, closed)
+    free = _outside(correlation, closed)
     best = _best(free, y)
     before = None if last is None or last.best not in place else place[last.best]
     enough = _NOTICEABLE * (sorted(y)[len(y) // 2] - min(y))
     if before is None or y[best] < y[before] - enough:
         return closed, best, free
     waited = sum(memory.best == runs.index(run, before) for memory in memories)
-    if waited < _PATIENCE:
+    if waited < patience:
         return closed, before, free
     closed = [*closed, best]
-    free = _outside(inside, closed)
+    free = _outside(correlation, closed)
     if not free.any():
         closed, free = [], torch.ones_like(free)
     return closed, _best(free, y), free
 
 
-def _outside(inside: Tensor, closed: list[int]) -> Tensor:
-    return ~inside[closed].any(0) if closed else torch.ones(len(inside), dtype=torch.bool)
+def _outside(correlation: Tensor, closed: list[int]) -> Tensor:
+    """Which evaluations are outside; basins become wider with each that is closed, until nothing is left outside."""
+    if not closed:
+        return torch.ones(len(correlation), dtype=torch.bool)
+    return (correlation[closed] < _EDGE ** len(closed)).all(0)
 
 
 def _best(free: Tensor, y: list[float]) -> int:
@@ -203,73 +240,117 @@ class Learner:
     optimiser: str
     priors: bool
     latent_dim: Any
+    metric: str
 
     def propose(self, space: Space, runs: Runs) -> tuple[Tensor, list[Memory]]:
         """One point for each run, with a memory."""
-        look = outlook(space, self.latent_dim, runs)
+        sizes = spans(space, self.latent_dim, runs)
+        x, memories = torch.empty_like(runs.x[:, 0]), [Memory() for _ in runs.rngs]
+        for size in dict.fromkeys(sizes):
+            which = [run for run, own in enumerate(sizes) if own == size]
+            part = runs.take(which)
+            x[which], found = self._propose(space, outlook(space, size, part), part)
+            for run, memory in zip(which, found, strict=True):
+                memories[run] = memory
+        return x, memories
+
+    def _propose(self, space: Space, look: Outlook, runs: Runs) -> tuple[Tensor, list[Memory]]:
+        """The same for runs that search alike."""
         there = look.seen(runs)
         refining = runs.count % _REFINE == 0
         outputs = Log if runs.count % 2 and not refining and not runs.noisy else Standardise
         kinds = self._kinds(space, look)
-        models = self._fit(look.place, kinds, there, outputs)
-        rules = constraint_models(kernel(self.kernel, space), runs)
         chosen = scores(runs, kinds).argmax(1).tolist()
+        leading = {kinds[k] for k in chosen}
+        models, fitted = self._fit(look.place, kinds, there, outputs, leading)
+        rules = constraint_models(kernel(self.kernel, space), runs)
         x, memories = torch.empty_like(runs.x[:, 0]), [Memory() for _ in runs.rngs]
         for k in dict.fromkeys(chosen):
             which = [run for run, own in enumerate(chosen) if own == k]
             part, model = there.take(which), models[kinds[k]].take(which)
             x[which], found = self._search(model, look.mapping.of_run(which), part, rules, refining)
-            for run, memory in zip(which, found, strict=True):
-                memories[run] = replace(memory, arm=kinds[k].name)
+            noise = model.noise_near_best if runs.noisy else [None] * len(which)
+            for run, memory, variance in zip(which, found, noise, strict=True):
+                memories[run] = replace(memory, arm=kinds[k].name, noise=variance)
         x = space.project(x)
-        memories = self._remembered(look, models, rules, outputs, x, memories)
+        fits = {_fit_name(kind, outputs): models[kind].fits for kind in fitted}
+        memories = self._remembered(look, models, rules, fits, x, memories)
         return unrepeated(space, x, memories, runs, lambda: farthest(space, space, same, rules, runs))
+
+    def serves(self, space: Space) -> bool:
+        """Whether the latent dimension means something here: a sphere or matrices have one."""
+        return self.latent_dim in (None, "auto") or isinstance(space, Sphere | SPD)
 
     def check(self, space: Space) -> None:
         """Refuse what no metric can be learned with."""
         on = kernel(self.kernel, space)
         if self.kernel not in EXTRINSIC:
             raise ArgumentError(f"A metric is learned with the kernels {', '.join(EXTRINSIC)}, got {self.kernel!r}.")
-        if self.latent_dim != "auto" and not isinstance(on.space, Sphere | SPD):
-            raise ArgumentError(f'With metric="auto", latent_dim is for a Sphere or SPD, got {space}. Leave it out.')
+        if not self.serves(on.space):
+            raise ArgumentError(
+                f'With metric="{self.metric}", latent_dim is for a Sphere or SPD, got {space}. Leave it out.'
+            )
         self._sizes(space)
 
     def models(self, space: Space, runs: Runs) -> dict[str, Surrogate]:
         """The models behind the next suggestion, the one that has predicted best first."""
-        look = outlook(space, self.latent_dim, runs)
+        look = outlook(space, spans(space, self.latent_dim, runs)[0], runs)
         kinds = self._kinds(space, look)
-        found = self._fit(look.place, kinds, look.seen(runs), Standardise)
+        found, _ = self._fit(look.place, kinds, look.seen(runs), Standardise, set(kinds))
         leading = scores(runs, kinds)[0].argsort(descending=True, stable=True).tolist()
         ways = [look.mapping if kinds[k].nesting is None else found[kinds[k]].mapping for k in leading]
         named = {kinds[k].name: replace(found[kinds[k]], mapping=way) for k, way in zip(leading, ways, strict=True)}
         rules = constraint_models(kernel(self.kernel, space), runs)
         return named | {rule_name(k): rule for k, rule in enumerate(rules)}
 
+    def names(self, space: Space, runs: Runs) -> list[str]:
+        """Those of the models that compete in the first run now, and of those that have made suggestions before."""
+        look = outlook(space, spans(space, self.latent_dim, runs)[0], runs)
+        now = [kind.name for kind in self._kinds(space, look)]
+        before = [memory.arm for memory in runs.record.memories[0] if memory.arm is not None]
+        return list(dict.fromkeys([*now, *before]))
+
     def _kinds(self, space: Space, look: Outlook) -> tuple[Kind, ...]:
-        strengths = STRENGTHS if look.place == space else SPANNED
-        return kinds_on(look.place, look.name, self._sizes(look.place), strengths)
+        """The models that compete: on large matrices a nested one, too; on a great sphere, where few directions matter,
+        one alone: competition was measured to cost a factor of 3 there.
+        """
+        if look.place != space:
+            return kinds_on(look.place, look.name, "full")
+        nested = [Kind(f"nested:{size}:1", Nesting(space, smaller(space, size)), 1.0) for size in self._sizes(space)]
+        return tuple(nested) or kinds_on(space, look.name, self.metric)
 
-    def _sizes(self, place: Space) -> tuple[Any, ...]:
-        """Sizes of spaces nested in what is searched: of matrices only, spheres have a frame."""
-        if not isinstance(place, SPD):
+    def _sizes(self, space: Space) -> tuple[Any, ...]:
+        """Sizes of spaces nested in the space: of large matrices only, spheres have a frame."""
+        if self.latent_dim is None or not isinstance(space, SPD):
             return ()
-        return tuple(d for d in (2, 3) if d < place.n) if self.latent_dim == "auto" else (self.latent_dim,)
+        if self.latent_dim != "auto":
+            return (self.latent_dim,) if self.latent_dim < space.n else ()
+        return (_NESTED,) if space.n > _WHOLE_MATRICES else ()
 
-    def _fit(self, place: Space, kinds: tuple[Kind, ...], there: Runs, outputs: type[Outputs]) -> dict[Kind, Surrogate]:
-        """Every model of the data; gradients of the full model are a guess of a subspace that is looked for anew."""
+    def _fit(
+        self, place: Space, kinds: tuple[Kind, ...], there: Runs, outputs: type[Outputs], leading: set[Kind]
+    ) -> tuple[dict[Kind, Surrogate], set[Kind]]:
+        """Every model of the data, and which were fitted: those that do not lead are now and then.
+
+        Gradients of the full model are a guess of a subspace that is looked for anew.
+        """
         models: dict[Kind, Surrogate] = {}
+        fitted: set[Kind] = set()
+        resting = there.count // 2 % _SELDOM != 0  # both maps of outputs have their turn
         for kind in kinds:
             previous, effort = together(refits(there, _fit_name(kind, outputs)))
+            if resting and kind not in leading and previous is not None:
+                effort = Effort.NONE
             guess = None
             if kind.nesting is not None and effort is Effort.ANEW:
-                full = fit(self._description(place, Kind("", None, 0.0), outputs), there.data)
+                full = fit(self._description(place, Kind("full:0"), outputs), there.data)
                 guess = kind.nesting.active(full.gradients(there.x))
             models[kind] = fit(self._description(place, kind, outputs), there.data, previous, effort, guess=guess)
-        return models
+            fitted |= {kind} if effort is not Effort.NONE else set()
+        return models, fitted
 
     def _description(self, place: Space, kind: Kind, outputs: type[Outputs]) -> Description:
-        latent = place if kind.nesting is None else kind.nesting.latent
-        metric = Metric(Sight(latent), kind.strength) if kind.strength else None
+        latent, metric = place if kind.nesting is None else kind.nesting.latent, kind.metric(place)
         on = kernel(self.kernel, latent if metric is None else metric.sight.seen)
         return Description(on, kind.nesting, outputs.fit, self.priors, metric=metric)
 
@@ -301,7 +382,7 @@ class Learner:
         look: Outlook,
         models: dict[Kind, Surrogate],
         rules: list[Surrogate],
-        outputs: type[Outputs],
+        fits: dict[str, tuple[Fit, ...]],
         x: Tensor,
         memories: list[Memory],
     ) -> list[Memory]:
@@ -309,10 +390,10 @@ class Learner:
         forecasts = {kind.name: forecast(model, look.mapping.project(x.unsqueeze(1))) for kind, model in models.items()}
         found = []
         for run, memory in enumerate(memories):
-            fits = {_fit_name(kind, outputs): model.fits[run] for kind, model in models.items()}
+            new = {name: each[run] for name, each in fits.items()}
             said = {name: rows[run] for name, rows in forecasts.items() if all(map(math.isfinite, rows[run]))}
             own = look.memories[run]
-            more: dict[str, Any] = {"fits": fits | rule_fits(rules, run), "frame": own.frame, "span": own.span}
+            more: dict[str, Any] = {"fits": new | rule_fits(rules, run), "frame": own.frame, "span": own.span}
             found.append(replace(memory, **more, forecast=said if len(said) == len(models) else {}))
         return found
 

@@ -44,11 +44,11 @@ class Record:
             found.append(cls([memory.arm for memory in memories], values, turn, worth, constrained))
         return found
 
-    def counts(self, arm: Arm, decay: float) -> tuple[float, float]:
-        """Successes and failures of an arm, the older ones counting less by a factor at each new one."""
+    def counts(self, arm: str, decay: float) -> tuple[float, float]:
+        """Successes and failures of an arm, by its name, the older ones counting less by a factor at each new one."""
         good = bad = 0.0
         for name, success in zip(self.arms, successes(self.values), strict=True):
-            if name == arm.name:
+            if name == arm:
                 good, bad = decay * good + success, decay * bad + (not success)
         return good, bad
 
@@ -75,7 +75,7 @@ class Success(Policy):
 
     def choose(self, arms: Sequence[Arm], record: Record, rng: torch.Generator) -> Arm:
         draw = np.random.default_rng(int(torch.randint(2**62, (), generator=rng, device=rng.device)))
-        counts = [record.counts(arm, self.decay) for arm in arms]
+        counts = [record.counts(arm.name, self.decay) for arm in arms]
         return arms[int(np.argmax([draw.beta(1 + good, 1 + bad) for good, bad in counts]))]
 
 
@@ -130,7 +130,7 @@ class Balanced(Policy):
         if not scouts or not others:
             return by_success.choose(arms, record, rng)
 
-        luck = max(chance(*record.counts(arm, self.decay)) for arm in others)
+        luck = max(chance(*record.counts(arm.name, self.decay)) for arm in others)
         period = self.often if embedded and luck < self.luck else self.seldom
         rare = record.turn % period == 1
         worth = [record.worth.get(arm.kind.name) for arm in others]
@@ -160,14 +160,14 @@ def chance(good: float, bad: float) -> float:
     return (1 + good) / (2 + good + bad)
 
 
-def standings(arms: Sequence[Arm], record: Record) -> list[Standing]:
-    """How the arms of one run have done so far."""
+def standings(names: Sequence[str], record: Record) -> list[Standing]:
+    """How the arms of one run, or the models that compete, have done so far."""
     made = [name for name in record.arms if name is not None]
-    counts = [made.count(arm.name) for arm in arms]
-    scores = [chance(*record.counts(arm, Success.decay)) for arm in arms]
+    counts = [made.count(name) for name in names]
+    scores = [chance(*record.counts(name, Success.decay)) for name in names]
     return [
-        Standing(arm.name, count, count / max(1, len(made)), score)
-        for arm, count, score in zip(arms, counts, scores, strict=True)
+        Standing(name, count, count / max(1, len(made)), score)
+        for name, count, score in zip(names, counts, scores, strict=True)
     ]
 
 

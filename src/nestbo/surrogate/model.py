@@ -70,6 +70,14 @@ class Surrogate:
         return self.see(self.mapping.project(x)).flatten(-axes) if x.shape[self.gp.z.ndim - 1] else None
 
     @property
+    def noise_near_best(self) -> list[float]:
+        """The variance of the noise of values near the best, as the model of each run has it: a finite number."""
+        gp, back = self.gp, self.outputs.inverse
+        best, deviation = gp.z.amin(-1, keepdim=True), (gp.scale * gp.noise).sqrt().unsqueeze(-1)
+        found: list[float] = (back(best + deviation) - back(best)).square().nan_to_num().squeeze(-1).tolist()
+        return found
+
+    @property
     def latent_points(self) -> Tensor:
         """The evaluated points as the model sees them, (*runs, n, *point)."""
         return self.gp.x
