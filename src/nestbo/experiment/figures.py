@@ -36,7 +36,8 @@ _PAPER = {  # colour by family, line by variant
     "hdgabo-paper-lbfgs": ("#A0522D", ":"),
     "hdgabo": ("#D55E00", "-"),
     "hdgabo-nested": ("#D55E00", "-."),
-    "hdgabo-auto": ("#D55E00", ":"),
+    "hdgabo-unknown": ("#D55E00", ":"),
+    "hdgabo-auto": ("#882255", "-"),
     "oracle": ("#333333", ":"),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from nestbo.errors import ArgumentError
 from nestbo.experiment.tasks import HELD_OUT, HELD_OUT_METRIC, MATRICES, PAPER, RIVALLED, Task, matrices
@@ -34,6 +35,11 @@ def _vectors_only(make: Callable[[Task], Strategy]) -> Callable[[Task], Strategy
     return lambda task: None if task.matrices else make(task)
 
 
+def _first(task: Task, arms: tuple[str, ...] = HDGaBO.arms, **settings: Any) -> HDGaBO:
+    """HD-GaBO as nestbo 0.1 had it: arms instead of a metric, told the latent dimension."""
+    return HDGaBO(task.size, arms, metric="isotropic", **settings)
+
+
 METHODS: dict[str, Method] = {
     "random": Method("random search", lambda task: RandomSearch()),
     "bo": Method("Euclidean BO", lambda task: EuclideanBO()),
@@ -50,46 +56,44 @@ METHODS: dict[str, Method] = {
     ),
     "gabo-paper": Method("GaBO, paper", lambda task: GaBO.paper()),
     "gabo-paper-lbfgs": Method("GaBO, paper, L-BFGS", lambda task: replace(GaBO.paper(), optimiser="lbfgs")),
-    "gabo": Method("GaBO", lambda task: GaBO()),
+    "gabo": Method("GaBO", lambda task: GaBO(metric="isotropic")),
     "hdgabo-paper": Method("HD-GaBO, paper", lambda task: HDGaBO.paper(task.size)),
     "hdgabo-paper-lbfgs": Method(
         "HD-GaBO, paper, L-BFGS", lambda task: replace(HDGaBO.paper(task.size), optimiser="lbfgs")
     ),
-    "hdgabo": Method("HD-GaBO", lambda task: HDGaBO(task.size)),
-    "hdgabo-nested": Method("HD-GaBO, nested model only", lambda task: HDGaBO(task.size, ("incumbent",))),
-    "hdgabo-auto": Method("HD-GaBO, d unknown", lambda task: HDGaBO()),
+    "hdgabo": Method("HD-GaBO 0.1", lambda task: _first(task)),
+    "hdgabo-nested": Method("HD-GaBO 0.1, nested model only", lambda task: _first(task, ("incumbent",))),
+    "hdgabo-unknown": Method("HD-GaBO 0.1, d unknown", lambda task: HDGaBO(metric="isotropic")),
+    "hdgabo-auto": Method("HD-GaBO", lambda task: HDGaBO()),
     "oracle": Method("oracle", lambda task: ORACLE if task.latent_dim else None),
 }
 
 
 def _sized(size: int) -> Method:
-    return Method(f"HD-GaBO, d = {size}", _vectors_only(lambda task: HDGaBO(size)))
+    return Method(f"HD-GaBO 0.1, d = {size}", _vectors_only(lambda task: HDGaBO(size, metric="isotropic")))
 
 
 MISMATCH: dict[str, Method] = {
     **{label: METHODS[label] for label in ("random", "gabo")},
     "hdgabo": METHODS["hdgabo"],
     **{f"hdgabo-{size}": _sized(size) for size in (3, 7, 10)},
+    "hdgabo-unknown": METHODS["hdgabo-unknown"],
     "hdgabo-auto": METHODS["hdgabo-auto"],
 }
 ABLATION: dict[str, Method] = {
     "hdgabo": METHODS["hdgabo"],
-    "gaussian": Method("Gaussian kernel", lambda task: HDGaBO(task.size, kernel="gaussian")),
-    "matern32": Method("Matérn-3/2 kernel", lambda task: HDGaBO(task.size, kernel="matern32")),
-    "standardise": Method("values standardised only", lambda task: HDGaBO(task.size, outputs="standardise")),
-    "success": Method("arms chosen by success alone", lambda task: HDGaBO(task.size, choice="success")),
-    "in-turn": Method("arms in turn", lambda task: HDGaBO(task.size, choice="in-turn")),
-    "fitted-lift": Method("fitted lift", lambda task: HDGaBO(task.size, ("full", "fitted", task.scout))),
-    "random-lift": Method("random lift", lambda task: HDGaBO(task.size, ("full", "random", task.scout))),
-    "both-lifts": Method(
-        "fitted lift as well", lambda task: HDGaBO(task.size, ("full", "incumbent", "fitted", task.scout))
-    ),
-    "no-full": Method("without the full arm", lambda task: HDGaBO(task.size, ("incumbent", task.scout))),
-    "no-scout": Method(
-        "without embedded spaces or local searches", lambda task: HDGaBO(task.size, ("full", "incumbent"))
-    ),
+    "gaussian": Method("Gaussian kernel", lambda task: _first(task, kernel="gaussian")),
+    "matern32": Method("Matérn-3/2 kernel", lambda task: _first(task, kernel="matern32")),
+    "standardise": Method("values standardised only", lambda task: _first(task, outputs="standardise")),
+    "success": Method("arms chosen by success alone", lambda task: _first(task, choice="success")),
+    "in-turn": Method("arms in turn", lambda task: _first(task, choice="in-turn")),
+    "fitted-lift": Method("fitted lift", lambda task: _first(task, ("full", "fitted", task.scout))),
+    "random-lift": Method("random lift", lambda task: _first(task, ("full", "random", task.scout))),
+    "both-lifts": Method("fitted lift as well", lambda task: _first(task, ("full", "incumbent", "fitted", task.scout))),
+    "no-full": Method("without the full arm", lambda task: _first(task, ("incumbent", task.scout))),
+    "no-scout": Method("without embedded spaces or local searches", lambda task: _first(task, ("full", "incumbent"))),
     "hdgabo-nested": METHODS["hdgabo-nested"],
-    "approximate": Method("approximate distances", _matrices_only(lambda task: HDGaBO(task.size, exact=False))),
+    "approximate": Method("approximate distances", _matrices_only(lambda task: _first(task, exact=False))),
 }
 
 

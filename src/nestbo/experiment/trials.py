@@ -142,7 +142,7 @@ def _setting(trials: Trials, device: str) -> tuple[Space, Callable[[Tensor], Ten
 
 
 def _method(trials: Trials) -> Strategy:
-    return HDGaBO(trials.latent_dim or "auto") if trials.method == ORACLE else method(trials.method)
+    return HDGaBO(trials.latent_dim or "auto", metric="isotropic") if trials.method == ORACLE else method(trials.method)
 
 
 def noises(trials: Trials) -> tuple[float, ...]:
