@@ -272,7 +272,8 @@ class GaBO(Bayesian):
         criterion: What a fit minimises: "likelihood" or "leave-one-out".
         priors: Whether a fit is maximum a posteriori instead of maximum likelihood.
         initial: How many random points come first.
-        metric: "isotropic", or "auto" for a metric that is learned from the data.
+        metric: What is learned of the directions that matter: "full", "diagonal" (a length scale for each coordinate),
+            "isotropic" for nothing, or "auto", which lets models compete by what they predict.
 
     >>> import torch
     >>> from nestbo import History, Sphere
@@ -305,17 +306,18 @@ class GaBO(Bayesian):
 
 @dataclass(frozen=True, repr=False)
 class HDGaBO(Bayesian):
-    """Learn a small manifold nested in the space together with the model, and search there.
+    """Learn which directions matter together with the model, and search where they do.
 
-    Arms compete. "full" is GaBO on the space itself; "fitted", "incumbent" and "random" search the nested space and
+    With a metric the search lives on a great sphere that the data span, or on small matrices nested in large ones; see
+    ``nestbo.strategies.learning``. Without one, metric="isotropic", arms compete. "full" is GaBO on the space itself; "fitted", "incumbent" and "random" search the nested space and
     differ in the lift; "embedded" searches a random small sphere in the space, and another one when that is exhausted;
     "local", where there is no such sphere, searches trust regions of the nested space, one after the other, around
     other points than the best; and around the best one where ``latent_dim`` is that of the space.
 
     Args:
         latent_dim: The size of the nested space: d of S^d, d of d×d matrices, for a product a tuple with None for a
-            factor to leave whole; or "auto", which lets several compete.
-        arms: The names of those that compete.
+            factor to leave whole; or "auto", where nobody needs to know it.
+        arms: The names of those that compete where no metric is learned.
         choice: The policy that says who is next: a text or a ``Policy``.
         exact: Whether distances of projected SPD matrices are taken as they are; the paper approximates them.
         kernel: A name of ``nestbo.kernels.KERNELS``, such as "matern52" or "gaussian".
@@ -326,14 +328,15 @@ class HDGaBO(Bayesian):
         criterion: What a fit minimises: "likelihood" or "leave-one-out".
         priors: Whether a fit is maximum a posteriori instead of maximum likelihood.
         initial: How many random points come first.
-        metric: "isotropic", or "auto" for a metric that is learned from the data.
+        metric: What is learned of the directions that matter: "full", "diagonal" (a length scale for each coordinate),
+            "isotropic" for nothing, or "auto", which lets models compete by what they predict.
 
     >>> import nestbo as nb
-    >>> study = nb.Study(nb.Sphere(20), nb.HDGaBO(latent_dim=2), seed=0)
-    >>> hidden = nb.problem("ackley", nb.Sphere(20), latent_dim=2, seed=0)
+    >>> study = nb.Study(nb.Sphere(30), nb.HDGaBO(), seed=0)
+    >>> hidden = nb.problem("ackley", nb.Sphere(30), latent_dim=2, seed=0)
     >>> _ = study.run(hidden.objective, 8, progress=False)
-    >>> sorted(study.models())
-    ['full', 'nested:2']
+    >>> list(study.models())
+    ['spanned:8:1']
     """
 
     latent_dim: LatentDim = "auto"
