@@ -22,7 +22,7 @@ from nestbo import (
 )
 from nestbo.kernels import kernel
 from nestbo.search import Runs
-from nestbo.strategies.learning import Kind, _outside, close_basins, outlook, scores, spans, stalls
+from nestbo.strategies.learning import Kind, Span, _outside, beside, close_basins, grown, outlook, scores, spans
 from nestbo.surrogate import Data, Description, Metric, Sight, fit
 
 
@@ -146,16 +146,11 @@ class TestMetric:
         assert stretched.argmax() == 0
 
 
-def stalled(*counts):
-    """Memories of suggestions, of which each says how many basins were closed."""
-    return [Memory(best=0, closed=tuple(range(count))) for count in counts]
-
-
 class TestGreatSpheres:
     def test_small_spheres_and_other_spaces_are_searched_as_a_whole(self):
         for space in (Sphere(20), SPD(3), Box([0.0] * 30, [1.0] * 30)):
             runs = runs_of(space.random(1, 5, rng=seeded(0)), torch.zeros(1, 5).double())
-            assert spans(space, "auto", runs) == [space.dim]
+            assert spans(space, "auto", runs) == [Span(space.dim)]
             assert outlook(space, space.dim, runs).place == space
 
     def test_the_first_points_lie_in_it(self):
@@ -168,17 +163,46 @@ class TestGreatSpheres:
 
     def test_nobody_needs_to_know_the_dimension(self):
         runs = runs_of(Sphere(50).random(1, 5, rng=seeded(0)), torch.zeros(1, 5).double())
-        assert [spans(Sphere(50), told, runs) for told in ("auto", 5, 2, None)] == [[8], [8], [5], [50]]
+        sizes = [spans(Sphere(50), told, runs)[0].size for told in ("auto", 5, 2, None)]
+        assert sizes == [8, 8, 5, 50]
 
-    def test_stalls_are_basins_closed_in_vain(self):
-        falling, level = [5.0, 4.0, 3.0, 2.0, 1.0], [1.0] * 5
-        memories = stalled(0, 1, 1, 2, 3)
-        assert stalls(memories, falling) == 0
-        assert stalls(memories, level) == 2  # nothing had been closed before the first
-        assert stalls(memories, [5.0, 4.0, 3.0, 3.0, 3.0]) == 1
-        assert stalls(stalled(0, 1, 2, 0, 1), level) == 2  # all were opened again in between
+    def test_a_stall_is_followed_by_two_steps_beside_it(self):
+        told, step = Memory(arm="spanned:8:1"), Memory(arm="beside")
+        fall = lambda lucky: [5.0, 3.0, *(3.0 - sum(lucky[: k + 1]) for k in range(len(lucky)))]
+        grow = lambda memories, lucky, most=50: grown([Memory()] * 2 + memories, fall(lucky), 8, most)
+        assert grow([Memory()] * 30, [False] * 30) == Span(8)  # random points are no suggestions
+        assert grow([told] * 15, [False] * 15) == Span(8)
+        assert grow([told] * 16, [False] * 16) == Span(8, 1)
+        assert grow([told] * 16, [False] * 15 + [True]) == Span(8)
+        stall = [told] * 16
+        assert grow([*stall, step], [False] * 17) == Span(8, -1)
+        assert grow([*stall, step, step], [False] * 18) == Span(9)
+        assert grow([*stall, step], [False] * 16 + [True]) == Span(16)
+        assert grow([*stall, step, step], [False] * 17 + [True]) == Span(16)
+        assert grow([*stall, step], [False] * 16 + [True], 12) == Span(12)
+        assert grow(stall, [False] * 16, 8) == Span(8)  # the whole sphere: there is nothing beside it
 
-    def test_it_stays_the_same_and_each_stall_doubles_it(self):
+    def test_steps_lie_in_the_next_great_sphere_on_both_sides_of_the_best_point(self):
+        space = Sphere(50)
+        x, y = space.random(1, 5, rng=seeded(0)), torch.tensor([[3.0, 1.0, 2.0, 4.0, 5.0]]).double()
+        first = outlook(space, 8, runs_of(x, y))
+        runs = runs_of(x, y, [[Memory()] * 4 + first.memories])
+        there, back = (beside(space, Span(8, step), runs) for step in (1, -1))
+        torch.testing.assert_close(space.dist(there, x[:, 1]), torch.tensor([0.05]).double())
+        torch.testing.assert_close(space.dist(there, back), torch.tensor([0.1]).double())
+        wider = outlook(space, 9, runs)
+        torch.testing.assert_close(wider.mapping.lift(wider.mapping.project(there.unsqueeze(1))), there.unsqueeze(1))
+
+    def test_a_slope_beside_the_great_sphere_is_found(self):
+        """A linear function is least far from any small great sphere."""
+        study = Study(Sphere(30), HDGaBO(), seed=1)
+        study.run(lambda x: float(x[0]), 45, progress=False)
+        steps = [trial.index for trial in study.history if trial.memory.arm == "beside"]
+        assert steps
+        assert study.best.index >= steps[0]
+        assert study.models().keys() & {"spanned:16:1", "full:0"}
+
+    def test_it_stays_the_same_within_a_larger_one(self):
         space = Sphere(50)
         x, y = space.random(1, 5, rng=seeded(0)), torch.zeros(1, 5).double()
         first = outlook(space, 8, runs_of(x, y))
@@ -189,11 +213,6 @@ class TestGreatSpheres:
         later = outlook(space, 16, runs_of(x, y, memories))
         inside = later.mapping.basis @ later.mapping.basis.mT
         torch.testing.assert_close(inside @ first.mapping.basis, first.mapping.basis)
-        for count, size in ((1, 16), (2, 32), (3, 50), (9, 50)):
-            vain = [[Memory()] * 4 + stalled(*range(count + 2))]
-            values = torch.ones(1, count + 6).double()
-            points = space.random(1, count + 6, rng=seeded(1))
-            assert spans(space, "auto", runs_of(points, values, vain)) == [size]
 
     def test_evaluations_beside_it_are_no_data_of_it(self):
         space = Sphere(50)

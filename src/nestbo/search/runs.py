@@ -215,13 +215,13 @@ def _facts(finished: History, constraints: Tensor | None) -> dict[str, Any]:
     }
 
 
-def successes(y: Sequence[float]) -> list[bool]:
-    """Which values lowered the best so far noticeably: by a thousandth of its distance to the median of the first."""
+def successes(y: Sequence[float], least: float = _IMPROVEMENT) -> list[bool]:
+    """Which values lowered the best so far noticeably: by a share of its distance to the median of the first."""
     if not y:
         return []
     with np.errstate(over="ignore"):
         usual, best = float(np.median(y[:_FIRST])), np.minimum.accumulate(y)
-        enough = best[:-1] - _IMPROVEMENT * np.abs(usual - best[:-1])
+        enough = best[:-1] - least * np.abs(usual - best[:-1])
     return [False, *(np.asarray(y[1:]) < enough).tolist()]
 
 

@@ -309,10 +309,11 @@ class HDGaBO(Bayesian):
     """Learn which directions matter together with the model, and search where they do.
 
     With a metric the search lives on a great sphere that the data span, or on small matrices nested in large ones; see
-    ``nestbo.strategies.learning``. Without one, metric="isotropic", arms compete. "full" is GaBO on the space itself; "fitted", "incumbent" and "random" search the nested space and
-    differ in the lift; "embedded" searches a random small sphere in the space, and another one when that is exhausted;
-    "local", where there is no such sphere, searches trust regions of the nested space, one after the other, around
-    other points than the best; and around the best one where ``latent_dim`` is that of the space.
+    ``nestbo.strategies.learning``. Without one (metric="isotropic") arms compete. "full" is GaBO on the space itself;
+    "fitted", "incumbent" and "random" search the nested space and differ in the lift; "embedded" searches a random
+    small sphere in the space, and another one when that is exhausted; "local", where there is no such sphere, searches
+    trust regions of the nested space, one after the other, around other points than the best; and around the best one
+    where ``latent_dim`` is that of the space.
 
     Args:
         latent_dim: The size of the nested space: d of S^d, d of d×d matrices, for a product a tuple with None for a

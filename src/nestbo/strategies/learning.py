@@ -20,7 +20,7 @@ from torch import Tensor
 from nestbo.acquisition import OPTIMISERS
 from nestbo.errors import ArgumentError
 from nestbo.kernels import kernel
-from nestbo.manifolds import SPD, Space, Sphere, released
+from nestbo.manifolds import SPD, Manifold, Space, Sphere, released
 from nestbo.memory import Fit, Memory
 from nestbo.nested import Identity, NestedMapping, NestedSphere, Nesting, smaller
 from nestbo.outputs import Log, Outputs, Standardise
@@ -33,12 +33,15 @@ EXTRINSIC = ("gaussian", "matern12", "matern32", "matern52")  # kernels of a str
 STRENGTHS = (0.25, 1.0)  # of full metrics: one that hardly moves, one that may lose a direction
 _WHOLE = 20  # dimensions up to which a sphere is searched as a whole
 _WHOLE_MATRICES = 6  # rows up to which matrices are searched as a whole, unless a latent dimension is told
+_STALL = 16  # suggestions without a success, after which steps beside a great sphere are tried
+_BESIDE = "beside"  # who makes these steps, in memories
+_STEP = 0.05  # radians: far enough for a slope to show, near enough for it to be one
 _NESTED = 3  # rows of the matrices that are nested in large ones
 _SPANNED, _WIDER = 8, 3  # dimensions of the great sphere at first: so many, or so many more than the latent ones
 _REFINE = 5  # every so many suggestions one refines the best point of all
 _PATIENCE = 2  # suggestions for each dimension after which a basin that has not become noticeably better is closed
 _LEAST, _MOST = 10, 30  # of these suggestions
-_NOTICEABLE = 0.01  # of the distance from the median to the best value
+_NOTICEABLE = 0.01  # of the distance from the median to the best value: what ends a stall, and keeps a basin open
 _SELDOM = 3  # times two: evaluations after which models that do not lead are fitted again
 _DECAY = 0.9  # of what earlier predictions count, at each later one
 _WORST = -50.0  # nats that one prediction can cost
@@ -82,38 +85,54 @@ class Outlook:
 
     def seen(self, runs: Runs) -> Runs:
         """The runs as they are there; evaluations beside a great sphere are no data of it."""
-        lies = self.mapping.ambient.dist(self.mapping.lift(self.mapping.project(runs.x)), runs.x) < _BESIDE
+        lies = self.mapping.ambient.dist(self.mapping.lift(self.mapping.project(runs.x)), runs.x) < _OFF
         if not lies.all():
             runs = runs.only(lies.all(0).nonzero().flatten().tolist())
         return replace(runs.at(self.mapping.project(runs.x), runs.y), pending=self.mapping.project(runs.pending))
 
 
-_BESIDE = 1e-6  # radians from a great sphere
+_OFF = 1e-6  # radians from a great sphere
 
 
-def spans(space: Space, latent_dim: Any, runs: Runs) -> list[int]:
-    """The dimension of what is searched in each run: of a great sphere, doubled by each stall, or of the space.
+class Span(NamedTuple):
+    """What a run searches: a great sphere of some dimension, or the space; and whether a step beside it is due."""
 
-    A function that takes all its values on a small great sphere is found there; any other, in the end, on the whole.
+    size: int
+    step: int = 0  # +1 or −1 along the first direction beside the great sphere, 0 for none
+
+
+def spans(space: Space, latent_dim: Any, runs: Runs) -> list[Span]:
+    """What each run searches next.
+
+    A function that takes all its values on a small great sphere is found there. For any other the best point of the
+    sphere is not the best of all: after a stall two small steps beside the sphere, there and back, tell. If one of them
+    is a success, the dimension is doubled; if not, it grows by the direction that was tried.
     """
     if latent_dim is None or not isinstance(space, Sphere) or space.n <= _WHOLE:
-        return [space.dim] * len(runs.rngs)
+        return [Span(space.dim)] * len(runs.rngs)
     least = latent_dim + _WIDER if isinstance(latent_dim, int) else _SPANNED
-    record = runs.record
-    stalled = [stalls(*each) for each in zip(record.memories, record.scores, strict=True)]
-    return [min(space.n, least * 2**count) for count in stalled]
+    record, asked = runs.record, runs.asked or [[] for _ in runs.rngs]
+    found = []
+    for told, values, under_way in zip(record.memories, record.scores, asked, strict=True):
+        stepping = any(memory.arm == _BESIDE for memory in under_way)
+        span = grown(told, values, min(least, space.n), space.n)
+        found.append(Span(span.size) if stepping else span)
+    return found
 
 
-def stalls(memories: Sequence[Memory], values: Sequence[float]) -> int:
-    """How often a basin was closed without a noticeable success since the one before."""
-    count, closed, lucky = 0, 0, True
-    for memory, success in zip(memories, successes(values), strict=True):
-        if memory.best is not None:
-            closing, closed = len(memory.closed) > closed, len(memory.closed)
-            count += closing and not lucky
-            lucky = lucky and not closing
-        lucky = lucky or success
-    return count
+def grown(memories: Sequence[Memory], values: Sequence[float], size: int, most: int) -> Span:
+    """The dimension after all stalls, and the step that is due."""
+    quiet = steps = 0
+    lucky = zip(memories, successes(values), successes(values, _NOTICEABLE), strict=True)
+    for memory, success, much in lucky:
+        if memory.arm == _BESIDE:
+            steps += 1
+            if success or steps == 2:
+                size, quiet, steps = min(most, 2 * size if success else size + 1), 0, 0
+        else:
+            quiet = 0 if much else quiet + (memory.arm is not None)
+    due = size < most and (steps == 1 or quiet >= _STALL)
+    return Span(size, (1 if steps == 0 else -1) if due else 0)
 
 
 def outlook(space: Space, size: int, runs: Runs) -> Outlook:
@@ -125,6 +144,15 @@ def outlook(space: Space, size: int, runs: Runs) -> Outlook:
     new = [_known(runs, run) is None for run in range(len(memories))]
     said = [memory if fresh else Memory(frame=memory.frame) for memory, fresh in zip(memories, new, strict=True)]
     return Outlook(Sphere(size), NestedSphere(frames), f"spanned:{size}", said)
+
+
+def beside(space: Manifold, span: Span, runs: Runs) -> Tensor:
+    """A small step from the best point of each run along the next direction of its frame, there or back."""
+    wider = span.size + 1
+    frames = [_frame(runs, run, _spanned(runs, run, span.size), wider) for run in range(len(runs.rngs))]
+    each = torch.arange(len(runs.x), device=runs.x.device)
+    best = runs.x[each, runs.ranking.argmin(1)]
+    return space.exp(best, span.step * _STEP * space.to_tangent(best, torch.stack(frames)[..., -1]))
 
 
 def _known(runs: Runs, run: int) -> Memory | None:
@@ -244,12 +272,15 @@ class Learner:
 
     def propose(self, space: Space, runs: Runs) -> tuple[Tensor, list[Memory]]:
         """One point for each run, with a memory."""
-        sizes = spans(space, self.latent_dim, runs)
+        each = spans(space, self.latent_dim, runs)
         x, memories = torch.empty_like(runs.x[:, 0]), [Memory() for _ in runs.rngs]
-        for size in dict.fromkeys(sizes):
-            which = [run for run, own in enumerate(sizes) if own == size]
+        for span in dict.fromkeys(each):
+            which = [run for run, own in enumerate(each) if own == span]
             part = runs.take(which)
-            x[which], found = self._propose(space, outlook(space, size, part), part)
+            if span.step and isinstance(space, Sphere):
+                x[which], found = beside(space, span, part), [Memory(arm=_BESIDE) for _ in which]
+            else:
+                x[which], found = self._propose(space, outlook(space, span.size, part), part)
             for run, memory in zip(which, found, strict=True):
                 memories[run] = memory
         return x, memories
@@ -294,7 +325,7 @@ class Learner:
 
     def models(self, space: Space, runs: Runs) -> dict[str, Surrogate]:
         """The models behind the next suggestion, the one that has predicted best first."""
-        look = outlook(space, spans(space, self.latent_dim, runs)[0], runs)
+        look = outlook(space, spans(space, self.latent_dim, runs)[0].size, runs)
         kinds = self._kinds(space, look)
         found, _ = self._fit(look.place, kinds, look.seen(runs), Standardise, set(kinds))
         leading = scores(runs, kinds)[0].argsort(descending=True, stable=True).tolist()
@@ -305,7 +336,7 @@ class Learner:
 
     def names(self, space: Space, runs: Runs) -> list[str]:
         """Those of the models that compete in the first run now, and of those that have made suggestions before."""
-        look = outlook(space, spans(space, self.latent_dim, runs)[0], runs)
+        look = outlook(space, spans(space, self.latent_dim, runs)[0].size, runs)
         now = [kind.name for kind in self._kinds(space, look)]
         before = [memory.arm for memory in runs.record.memories[0] if memory.arm is not None]
         return list(dict.fromkeys([*now, *before]))
