@@ -321,7 +321,8 @@ class Learner:
             raise ArgumentError(
                 f'With metric="{self.metric}", latent_dim is for a Sphere or SPD, got {space}. Leave it out.'
             )
-        self._sizes(space)
+        if isinstance(self.latent_dim, int):
+            smaller(space, self.latent_dim)
 
     def models(self, space: Space, runs: Runs) -> dict[str, Surrogate]:
         """The models behind the next suggestion, the one that has predicted best first."""
