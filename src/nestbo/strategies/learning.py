@@ -108,6 +108,8 @@ def spans(space: Space, latent_dim: Any, runs: Runs) -> list[Span]:
     sphere is not the best of all: after a stall two small steps beside the sphere, there and back, tell. If one of them
     is a success, the dimension is doubled; if not, it grows by the direction that was tried.
     """
+    if isinstance(latent_dim, int):
+        smaller(space, latent_dim)  # refuses one that does not fit
     if latent_dim is None or not isinstance(space, Sphere) or space.n <= _WHOLE:
         return [Span(space.dim)] * len(runs.rngs)
     least = latent_dim + _WIDER if isinstance(latent_dim, int) else _SPANNED
