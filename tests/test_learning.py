@@ -177,6 +177,8 @@ class TestGreatSpheres:
         stall = [told] * 16
         assert grow([*stall, step], [False] * 17) == Span(8, -1)
         assert grow([*stall, step, step], [False] * 18) == Span(9)
+        assert grow([*stall, step, step, *stall], [False] * 34) == Span(9)  # the next stall has to be twice as long
+        assert grow([*stall, step, step, *stall, *stall], [False] * 50) == Span(9, 1)
         assert grow([*stall, step], [False] * 16 + [True]) == Span(16)
         assert grow([*stall, step, step], [False] * 17 + [True]) == Span(16)
         assert grow([*stall, step], [False] * 16 + [True], 12) == Span(12)

@@ -33,7 +33,7 @@ EXTRINSIC = ("gaussian", "matern12", "matern32", "matern52")  # kernels of a str
 STRENGTHS = (0.25, 1.0)  # of full metrics: one that hardly moves, one that may lose a direction
 _WHOLE = 20  # dimensions up to which a sphere is searched as a whole
 _WHOLE_MATRICES = 6  # rows up to which matrices are searched as a whole, unless a latent dimension is told
-_STALL = 16  # suggestions without a success, after which steps beside a great sphere are tried
+_STALL = 16  # suggestions without a success before steps beside a great sphere, twice as many after each in vain
 _BESIDE = "beside"  # who makes these steps, in memories
 _STEP = 0.05  # radians: far enough for a slope to show, near enough for it to be one
 _NESTED = 3  # rows of the matrices that are nested in large ones
@@ -124,16 +124,17 @@ def spans(space: Space, latent_dim: Any, runs: Runs) -> list[Span]:
 
 def grown(memories: Sequence[Memory], values: Sequence[float], size: int, most: int) -> Span:
     """The dimension after all stalls, and the step that is due."""
-    quiet = steps = 0
+    quiet = steps = vain = 0
     lucky = zip(memories, successes(values), successes(values, _NOTICEABLE), strict=True)
     for memory, success, much in lucky:
         if memory.arm == _BESIDE:
             steps += 1
             if success or steps == 2:
+                vain = 0 if success else vain + 1
                 size, quiet, steps = min(most, 2 * size if success else size + 1), 0, 0
         else:
             quiet = 0 if much else quiet + (memory.arm is not None)
-    due = size < most and (steps == 1 or quiet >= _STALL)
+    due = size < most and (steps == 1 or quiet >= _STALL * 2**vain)
     return Span(size, (1 if steps == 0 else -1) if due else 0)
 
 
