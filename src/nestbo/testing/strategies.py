@@ -164,6 +164,8 @@ def known_points_are_not_suggested_again(method: Strategy, space: Space, rng: to
 
 def units_of_boxes_change_nothing(method: Strategy, space: Space, rng: torch.Generator) -> None:
     """A box in another unit, a millionth or a million times as wide, leads to the same suggestion, up to rounding."""
+    if _measured(space, 2.0) == space:
+        return
     x = space.random(7, rng=rng)
     values = _objective(space, x)
     known = method.suggest(space, told(x, values), 1, _seeded(7))[0].x
