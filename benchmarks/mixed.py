@@ -236,10 +236,11 @@ def _cell(found: Array | None, first: Array, least: float) -> str:
         return "not run"
     if len(found) < _ENOUGH:
         return f"{np.median(found) - least:.3g} (n = {len(found)})"
-    from scipy.stats import mannwhitneyu
+    from scipy.stats import mannwhitneyu  # which takes a second to import
 
     text = "{:.3g} ({:.3g} to {:.3g})".format(*np.quantile(found - least, (0.5, 0.25, 0.75)))
-    return f"**{text}**" if mannwhitneyu(found, first).pvalue > _LEVEL else text
+    level = len(first) >= _ENOUGH and mannwhitneyu(found, first).pvalue > _LEVEL
+    return f"**{text}**" if level else text
 
 
 def table(folder: str) -> None:
