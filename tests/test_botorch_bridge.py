@@ -8,7 +8,7 @@ from botorch.optim import optimize_acqf as stock_optimize_acqf
 from botorch.sampling import SobolQMCNormalSampler
 
 import nestbo.botorch
-from nestbo import SPD, Choice, Integer, Product, Sphere
+from nestbo import SPD, Box, Choice, Integer, Product, Sphere
 from nestbo.kernels import kernel
 from nestbo.optimise import lbfgs, trust_region
 from nestbo.surrogate import Data, Description, fit
@@ -134,3 +134,30 @@ def test_separate_values_are_stepped_through():
         found, value = nestbo.botorch.optimize_acqf(Hill(model=None), space, q=q, num_restarts=4, raw_samples=64)
         assert value > 1.97 * q
         space.check(found)
+
+
+@pytest.mark.parametrize("space", [Sphere(3), SPD(2), Product(Sphere(2), SPD(2))], ids=repr)
+def test_a_warped_kernel_begins_as_the_isotropic_one(space, rng):
+    x = space.random(6, rng=rng).flatten(1)
+    warped = nestbo.botorch.WarpedKernel(space)
+    gram = warped(x, x).to_dense()
+    seen = warped.metric.sight.coordinates(x.unflatten(-1, space.point_shape))
+    torch.testing.assert_close(gram, warped.inner(seen, seen).to_dense())
+    torch.testing.assert_close(warped(x, x, diag=True), torch.ones(6).double())
+    assert torch.linalg.eigvalsh(gram).min() > -1e-9
+
+
+def test_a_stock_model_learns_the_metric(rng):
+    """A function of the first of four coordinates: the metric stretches it."""
+    from botorch.fit import fit_gpytorch_mll
+    from botorch.models import SingleTaskGP
+    from gpytorch.kernels import ScaleKernel
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+
+    box = Box([0.0] * 4, [1.0] * 4)
+    x = box.random(40, rng=rng)
+    warped = nestbo.botorch.WarpedKernel(box)
+    gp = SingleTaskGP(x, (6 * x[:, :1]).sin(), covar_module=ScaleKernel(warped))
+    fit_gpytorch_mll(ExactMarginalLogLikelihood(gp.likelihood, gp))
+    assert warped.factor.norm(dim=0).argmax() == 0
+    assert warped.entries.detach().abs().max() > 0.1

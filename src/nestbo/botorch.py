@@ -1,5 +1,6 @@
-"""BoTorch's ``optimize_acqf`` over any nestbo manifold: the public name of ``nestbo.bridges.botorch``."""
+"""BoTorch over any nestbo manifold: ``optimize_acqf``, and a kernel with a metric that its models learn."""
 
 from nestbo.bridges.botorch import gen_candidates, ic_generator, optimize_acqf
+from nestbo.bridges.warped import WarpedKernel
 
-__all__ = ["gen_candidates", "ic_generator", "optimize_acqf"]
+__all__ = ["WarpedKernel", "gen_candidates", "ic_generator", "optimize_acqf"]
