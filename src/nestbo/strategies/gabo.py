@@ -144,7 +144,11 @@ class Bayesian(Strategy):
         return [name for name in own if getattr(self, name) != getattr(type(self), name)]
 
     def learns(self, space: Space) -> bool:
-        """Whether a metric is learned: "auto" does where it can, unless another model is described."""
+        """Whether a metric is learned: "auto" does where it can, unless another model is described.
+
+        Args:
+            space: Where the points lie.
+        """
         if self.metric != "auto":
             return self.metric != "isotropic"
         return self.kernel in EXTRINSIC and not self._described and self._learner.serves(space)
