@@ -22,7 +22,9 @@ from nestbo import (
 )
 from nestbo.kernels import kernel
 from nestbo.search import Runs
-from nestbo.strategies.learning import Kind, Span, _outside, beside, close_basins, grown, outlook, scores, spans
+from nestbo.strategies.closing import _outside, close_basins
+from nestbo.strategies.competing import Kind, scores
+from nestbo.strategies.great_spheres import Span, beside, grown, outlook, spans
 from nestbo.surrogate import Data, Description, Metric, Sight, fit
 
 
