@@ -167,7 +167,7 @@ class TestSummary:
         lines = summary(found, SUITES["paper"])
         (own,) = [line for line in lines if line.startswith("| GaBO | 1.91")]
         assert "| 10, 0, 1 |" in own
-        assert "HD-GaBO, d unknown has the lowest median, or is level with it, on 10 of 11 problems." in lines
+        assert "HD-GaBO has the lowest median, or is level with it, on 10 of 11 problems." in lines
         first = lines[-len(found)]  # of the last table
         assert first.startswith("| Levy on S^3 | GaBO |")
         assert "**behind**" in first

@@ -46,7 +46,7 @@ def test_a_run_is_told_to_those_who_listen(caplog):
     study = nb.Study(nb.Sphere(2), nb.GaBO(initial=2), seed=0)
     with caplog.at_level(logging.INFO, "nestbo"):
         study.run(lambda x: float(1 - x[0]), budget=3, progress=False)
-    assert "Trial 2: suggested by full." in caplog.messages
+    assert "Trial 2: suggested by full:0." in caplog.messages
     assert caplog.messages[-1] == "The run ended after 3 evaluations: the budget of 3 is used up."
 
 

@@ -650,7 +650,7 @@ class TestErrors:
 
     @pytest.mark.parametrize("factors", [(), (Sphere(2), "spd"), (Sphere,), ([Sphere(2)],)], ids=repr)
     def test_product_of_what_is_not_a_manifold(self, factors):
-        with pytest.raises(ArgumentError, match="Product takes manifolds, got"):
+        with pytest.raises(ArgumentError, match="Product takes spaces, got"):
             Product(*factors)
 
     def test_every_error_is_ours_and_a_value_error(self):

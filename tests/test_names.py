@@ -86,7 +86,7 @@ class TestFixed:
         SPACE.check(study.ask().x)
 
     def test_the_others_are_chosen_to_go_with_them(self):
-        study = Study(SPACE, GaBO(), seed=0).run(cost, 11, progress=False, on_error="raise")
+        study = Study(SPACE, GaBO(metric="isotropic"), seed=0).run(cost, 11, progress=False, on_error="raise")
         trial = study.ask(fixed={"tool": "soft"})
         assert trial.parameters["passes"] <= 2
         assert trial.parameters["direction"][0] > 0.8

@@ -146,7 +146,7 @@ class TestShowing:
     def test_tables(self, folder):
         lines = tables(results([folder], PAPER), PAPER)
         assert lines[0] == "| method | Ackley, S^5 in S^50 | mean rank |"
-        (medians,) = [line for line in lines if line.startswith("| HD-GaBO |") and line.endswith("(1) | 1.0 |")][:1]
+        (medians,) = [line for line in lines if line.startswith("| HD-GaBO 0.1 |") and line.endswith("(1) | 1.0 |")][:1]
         best = np.median(drawn((8, 30), 10.0, 1).min(1))
         assert f"| {best:.3g} (1) |" in medians
         assert lines.count("Run on cpu.") == 2

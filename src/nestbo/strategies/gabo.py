@@ -298,7 +298,7 @@ class GaBO(Bayesian):
 
     @classmethod
     def samples(cls) -> list[Self]:
-        return [cls(), cls.paper(), cls(kernel="gaussian", acquisition="ucb", outputs="bilog"), cls(metric="isotropic")]
+        return [cls(), cls.paper(), cls(kernel="gaussian", acquisition="ucb", outputs="bilog")]
 
     @property
     def several(self) -> bool:
@@ -380,8 +380,7 @@ class HDGaBO(Bayesian):
 
     @classmethod
     def samples(cls) -> list[Self]:
-        others = [cls.paper(1), cls(1, ("random",), "in-turn", criterion="leave-one-out")]
-        return [cls(), cls(1), cls(metric="isotropic"), *others]
+        return [cls(), cls.paper(1), cls(1, ("random",), "in-turn", criterion="leave-one-out")]
 
     def arms_on(self, space: Space) -> tuple[Arm, ...]:
         return arms_on(space, self.latent_dim, self.arms, logarithmic=not self.exact, priors=self.priors)

@@ -113,10 +113,12 @@ class Learner:
         return named | {rule_name(k): rule for k, rule in enumerate(rules)}
 
     def names(self, space: Space, runs: Runs) -> list[str]:
-        """Those of the models that compete in the first run now, and of those that have made suggestions before."""
+        """Those of the models that compete in the first run, once one of them has made a suggestion; earlier ones last."""
+        before = [memory.arm for memory in runs.record.memories[0] if memory.arm is not None]
+        if not before:
+            return []
         look = outlook(space, spans(space, self.latent_dim, runs)[0].size, runs)
         now = [kind.name for kind in self._kinds(space, look)]
-        before = [memory.arm for memory in runs.record.memories[0] if memory.arm is not None]
         return list(dict.fromkeys([*now, *before]))
 
     def _kinds(self, space: Space, look: Outlook) -> tuple[Kind, ...]:
