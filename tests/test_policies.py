@@ -105,7 +105,8 @@ class TestRecord:
         assert [s.score for s in found] == pytest.approx([(1 + good) / (2 + good + bad), 2 / 3, 1 / 2])
 
     def test_standings_of_a_study_that_has_not_begun(self):
-        found = Study(Sphere(12), HDGaBO(2), seed=0).standings()
+        assert Study(Sphere(12), HDGaBO(2), seed=0).standings() == []
+        found = Study(Sphere(12), HDGaBO(2, metric="isotropic"), seed=0).standings()
         assert {(s.suggestions, s.share, s.score) for s in found} == {(0, 0.0, 0.5)}
 
 

@@ -113,7 +113,7 @@ class Learner:
         return named | {rule_name(k): rule for k, rule in enumerate(rules)}
 
     def names(self, space: Space, runs: Runs) -> list[str]:
-        """Those of the models that compete in the first run, once one of them has made a suggestion; earlier ones last."""
+        """Those of the models that compete in the first run, once one has made a suggestion; earlier ones come last."""
         before = [memory.arm for memory in runs.record.memories[0] if memory.arm is not None]
         if not before:
             return []
