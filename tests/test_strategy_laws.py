@@ -9,7 +9,6 @@ from nestbo import (
     ArgumentError,
     Box,
     GaBO,
-    HDGaBO,
     History,
     Product,
     RandomSearch,
@@ -22,7 +21,6 @@ from nestbo.strategies import STRATEGIES
 from nestbo.testing import STRATEGY_LAWS
 
 METHODS = [method for family in STRATEGIES.values() for method in family.samples()]
-FIRST = [family.samples()[0] for family in STRATEGIES.values()]
 SPACES = [Sphere(3), SPD(2, eigenvalues=(0.1, 5)), Product(Sphere(2), Box(0, 1))]
 
 
@@ -30,9 +28,8 @@ SPACES = [Sphere(3), SPD(2, eigenvalues=(0.1, 5)), Product(Sphere(2), Box(0, 1))
 @pytest.mark.parametrize("space", SPACES, ids=repr)
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 def test_law(method, space, law, rng, request):
-    """The first sample of each method on all spaces, the others on the sphere; HD-GaBO is GaBO on such small spaces."""
-    whole = method in FIRST and method != HDGaBO()
-    if not whole and space != SPACES[0] and not request.config.getoption("--full"):
+    """GaBO on all spaces, the others on the sphere; HD-GaBO is GaBO on such small spaces."""
+    if method != GaBO() and space != SPACES[0] and not request.config.getoption("--full"):
         pytest.skip("a long version: --full")
     try:
         method.check(space)

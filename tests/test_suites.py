@@ -42,7 +42,7 @@ def smoke(tmp_path_factory):
     out = tmp_path_factory.mktemp("smoke")
     cells = PAPER.cells(problems="ackley-sphere-50,rosenbrock-spd-10", seeds=range(2))
     cells += [cell for cell in PAPER.cells("random", seeds=range(2)) if cell not in cells]
-    assert run(cells, 8, out, report=silent) == []
+    assert run(cells, 6, out, report=silent) == []
     return out
 
 
@@ -104,9 +104,9 @@ class TestSmoke:
     def test_files_say_where_they_come_from(self, smoke):
         for name, record in records(smoke):
             about = record.about
-            assert record.regret.shape == (2, 8), name
+            assert record.regret.shape == (2, 6), name
             assert record.regret.min() >= 0
-            assert len(record.seconds) == 8
+            assert len(record.seconds) == 6
             assert about["seeds"] == [0, 1]
             assert about["device"] == "cpu"
             assert {"nestbo", "torch", "python"} <= set(about)
