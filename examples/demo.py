@@ -34,9 +34,9 @@ DEMONSTRATIONS = (
     Demonstration(
         "hidden",
         nb.problem("ackley", nb.Sphere(20), latent_dim=2, seed=0),
-        nb.HDGaBO(latent_dim=2),
+        nb.HDGaBO(),
         60,
-        kinds=("convergence", "latent", "arms", "subspace"),
+        kinds=("convergence", "arms", "importance"),
         seed=3,
     ),
 )
@@ -65,8 +65,8 @@ def described(case: Demonstration) -> str:
 
 
 def standings(study: nb.Study) -> Table:
-    """How the arms of a method have done."""
-    table = Table("arm", "suggestions", "share", "chance of success")
+    """How the models that compete have done."""
+    table = Table("model", "suggestions", "share", "chance of success")
     for arm in study.standings():
         table.add_row(arm.arm, str(arm.suggestions), f"{arm.share:.0%}", f"{arm.score:.2f}")
     return table
