@@ -163,7 +163,7 @@ class TestEvaluations:
 
 
 class TestRivals:
-    @pytest.mark.parametrize("name", [name for name in METHODS if name != "nestbo-metric"])  # slow; has its own tests
+    @pytest.mark.parametrize("name", METHODS)
     def test_uses_the_budget(self, name):
         method, made = METHODS[name], Evaluations(Sketch(), 11 if name == "botorch" else 6)
         for package in {"cma": ["cma"], "tpe": ["optuna"]}.get(name, []):

@@ -94,7 +94,7 @@ def _tpe(f: Callable[[Any], float], size: int, seed: int) -> None:
 
 METHODS: dict[str, OnSpace | InCoordinates] = {
     "nestbo": OnSpace("nestbo", default_strategy),
-    "nestbo-metric": OnSpace("nestbo, learned metric", lambda space: GaBO(metric="auto")),
+    "nestbo-isotropic": OnSpace("nestbo, no metric", lambda space: GaBO(metric="isotropic")),
     "botorch": InCoordinates("BoTorch", _told(BoTorch(), 10)),
     "turbo": InCoordinates("TuRBO", _told(Turbo(), INITIAL)),
     "cma": InCoordinates("CMA-ES", _cma),
