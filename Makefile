@@ -27,6 +27,7 @@ check: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/mypy --strict --follow-imports silent tests/typed/user.py
+	$(BIN)/codespell
 	$(BIN)/python -m pytest -n 2
 
 format: .venv/ready
