@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import nestbo as nb
 from nestbo.cli import app, objective
+from nestbo.cli.topics import TOPICS
 from nestbo.study.light import Light
 
 TUTORIAL = Path(__file__).parent.parent / "docs" / "tutorial.md"
@@ -463,6 +464,12 @@ def test_list(topic, registry):
             readers[topic](entry["example"])
         if topic == "problems":
             objective.load(entry["example"], nb.Sphere(6))
+
+
+def test_list_without_a_topic_lists_all():
+    printed = invoke("list").stdout.splitlines()
+    assert [line for line in printed if line.endswith(":")] == [f"{topic}:" for topic in TOPICS]
+    assert json.loads(invoke("list", "--json").stdout).keys() == TOPICS.keys()
 
 
 @pytest.mark.parametrize(

@@ -20,14 +20,13 @@ if TYPE_CHECKING:
 
 DIRECTIONS = ("minimize", "maximize")
 
-Space = Annotated[
-    str,
-    typer.Option(
-        metavar="SPACE",
-        help="Such as sphere:2 or spd:3:eigenvalues=0.001,5; see nestbo list manifolds.",
-        autocompletion=completion(MANIFOLDS),
-    ),
-]
+_SPACE: Any = typer.Option(
+    metavar="SPACE",
+    help="Such as sphere:2 or spd:3:eigenvalues=0.001,5; see nestbo list manifolds.",
+    autocompletion=completion(MANIFOLDS),
+)
+Space = Annotated[str, _SPACE]
+SpaceOrNone = Annotated[str | None, _SPACE]
 Method = Annotated[
     str | None,
     typer.Option(

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nestbo.cli.app import Store, app, put, read, say
-from nestbo.cli.beginning import Allowed, Method, Noise, Objectives, Seed, Space, Way, begun, under
+from nestbo.cli.beginning import Allowed, Method, Noise, Objectives, Seed, SpaceOrNone, Way, begun, under
+from nestbo.cli.questions import answers
 from nestbo.cli.records import brief, entries, number, parsed
 from nestbo.errors import ArgumentError, TrialError, shown
 from nestbo.evaluation import numbers
 from nestbo.evaluation import values as values_of
 from nestbo.history import Observation, Trial
+from nestbo.storage import vacant
 from nestbo.study.settings import checked_note
 from nestbo.text import printable
 
@@ -41,18 +45,34 @@ class Came:
 
 @app.command()
 def new(
-    store: Annotated[str, typer.Argument(metavar="STORE", help="The file to make.")],
-    space: Space,
+    store: Annotated[str | None, typer.Argument(metavar="[STORE]", help="The file to make.")] = None,
+    space: SpaceOrNone = None,
     strategy: Method = None,
+    budget: Annotated[
+        int | None, typer.Option(min=1, help="Evaluations in all that you plan; nestbo resume stops there.")
+    ] = None,
     seed: Seed = 0,
     objectives: Objectives = None,
     direction: Way = "minimize",
     noise: Noise = None,
     constraints: Allowed = None,
 ) -> None:
-    """Begin a study that is evaluated by hand, with ask and tell."""
+    """Begin a study that is evaluated by hand, with ask and tell.
+
+    Without STORE and --space, on a terminal, it asks for what it needs.
+    """
+    if store is None and space is None and sys.stdin.isatty():
+        wanted = answers(lambda path: vacant(Path(path).absolute()))
+        store, space, budget = wanted.store, wanted.space, wanted.budget
+        direction, noise = wanted.direction, wanted.noise
+        say(f"The same without questions: {wanted.command}")
+    if store is None or space is None:
+        missing = "STORE" if store is None else "--space SPACE"
+        raise ArgumentError(f"{missing} is missing. Write nestbo new robot.db --space sphere:2, or nestbo new alone.")
     settings: dict[str, Any] = {"seed": seed, "objectives": objectives, "direction": direction, "noise": noise}
     with begun(store, space, strategy, **settings, constraints=constraints) as study:
+        if budget is not None:
+            study.remember(budget=budget)
         say(f"{store} holds a new study of {study.space} with {study.strategy}. nestbo ask {store} gives a point.")
 
 

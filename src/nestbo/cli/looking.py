@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +21,7 @@ from nestbo.cli.records import (
     summary,
     table,
 )
-from nestbo.cli.topics import PLOTS, TOPICS, completion
+from nestbo.cli.topics import PLOTS, TOPICS, Entry, completion
 from nestbo.errors import ArgumentError, NestboError
 from nestbo.files import written
 from nestbo.specification import check_known
@@ -155,16 +156,28 @@ def plot(
 @app.command("list")
 def list_(
     topic: Annotated[
-        str, typer.Argument(metavar="|".join(TOPICS), help="What to list.", autocompletion=lambda: list(TOPICS))
-    ],
+        str | None,
+        typer.Argument(
+            metavar=f"[{'|'.join(TOPICS)}]", help="What to list; all without it.", autocompletion=lambda: list(TOPICS)
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """List the manifolds, kernels, strategies, problems or plots there are, each with an example of its text form."""
-    check_known("topic", topic, TOPICS)
-    entries = TOPICS[topic]
+    """List the manifolds, kernels, strategies, problems and plots, each with an example of its text form."""
+    if topic is not None:
+        check_known("topic", topic, TOPICS)
+    found = TOPICS if topic is None else {topic: TOPICS[topic]}
     if json:
-        put({name: entry._asdict() for name, entry in entries.items()})
+        listed = {key: {name: entry._asdict() for name, entry in some.items()} for key, some in found.items()}
+        put(listed if topic is None else listed[topic])
         return
+    for key, entries in found.items():
+        if topic is None:
+            typer.echo(f"{key}:")
+        _print_entries(entries)
+
+
+def _print_entries(entries: Mapping[str, Entry]) -> None:
     names, examples = (2 + max(map(len, texts)) for texts in (entries, (entry.example for entry in entries.values())))
     for name, entry in entries.items():
         typer.echo(f"{name:{names}}{entry.example:{examples}}{entry.about}")
