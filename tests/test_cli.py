@@ -158,7 +158,7 @@ def test_resume_remembers_and_equals_the_straight_run(folder, monkeypatch):
     (folder / "elsewhere").mkdir()
     monkeypatch.chdir(folder / "elsewhere")
     message = invoke("resume", "../a.db", "--budget", 7).stderr
-    assert "Going on with ../f.py:height, 7 evaluations in all." in message
+    assert "Continuing with ../f.py:height, 7 evaluations in all." in message
     monkeypatch.chdir(folder)
     assert data("a.db") == data("straight.db")
     again = invoke("resume", "a.db", "--quiet")
@@ -781,7 +781,7 @@ class TestSeveralObjectives:
         for arguments, words in (
             (("best", "m.db"), "nestbo front"),
             (("tell", "m.db", "1"), "2 values (error, energy)"),
-            (("tell", "m.db", "1", "2"), "2 trials wait"),
+            (("tell", "m.db", "1", "2"), "2 trials are pending"),
             (("tell", "m.db", "--json", '{"index": 3, "value": 1}'), "a value for each of error, energy"),
             (("front", "m.db", "--reference", "1"), "finite number for each"),
         ):

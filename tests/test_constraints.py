@@ -102,13 +102,13 @@ class TestFinding:
     @pytest.mark.parametrize("function", [lambda x: x[0] - 1.5, lambda x: float(x[0]) - 1.5])
     def test_an_impossible_set_is_reported_with_the_smallest_violation(self, function):
         study = nb.Study(nb.Sphere(3), constraints=function)
-        with pytest.raises(nb.ConstraintError, match=r"smallest found is 0\.5\d*, at \[(1|0\.9)") as caught:
+        with pytest.raises(nb.ConstraintError, match=r"smallest violation is 0\.5\d*, at \[(1|0\.9)") as caught:
             study.ask()
         assert "relax" in str(caught.value)
         assert study.pending == []
 
     def test_not_a_number_is_not_allowed(self):
-        with pytest.raises(nb.ConstraintError, match="smallest found is inf"):
+        with pytest.raises(nb.ConstraintError, match="smallest violation is inf"):
             nb.Study(nb.Sphere(1), constraints=lambda x: math.nan).ask()
 
 

@@ -314,7 +314,7 @@ class TestExecutors:
     @pytest.mark.parametrize("error", [OSError("no network"), KeyError("queue"), RuntimeError("shut down")], ids=repr)
     def test_one_that_raises(self, error):
         study = begun()
-        with pytest.raises(nb.NestboError, match=r"The executor takes no more evaluations \(.*all told is kept"):
+        with pytest.raises(nb.NestboError, match=r"The executor takes no more evaluations \(.*everything told is kept"):
             study.run(lambda x: 1.0, 5, progress=False, executor=Raising(error=error, taken=2), workers=1)
         assert [trial.status for trial in study.history] == ["told", "told", "asked"]
         study.run(lambda x: 2.0, 1, progress=False)  # what was lost comes first
@@ -337,7 +337,7 @@ class TestExecutors:
 
     def test_one_that_does_not_end(self):
         study = begun()
-        with pytest.raises(nb.NestboError, match=r"does not shut down .*All told is kept"):
+        with pytest.raises(nb.NestboError, match=r"does not shut down .*Everything told is kept"):
             study.run(lambda x: 1.0, 2, progress=False, executor=Stuck, workers=2)
         assert len(study.history.finished) == 2
 

@@ -117,12 +117,12 @@ class TestValues:
             ({"force": -1}, r"^force: -1 is below 0\.$"),
             ({"force": float("nan")}, r"^force: wanted finite numbers"),
             ({"force": "strong"}, r"^force: Wanted a tensor, array or list of numbers"),
-            ({"passes": 2.5}, r"^passes: 2.5 is no whole number from 1 to 8"),
+            ({"passes": 2.5}, r"^passes: 2.5 is not a whole number from 1 to 8"),
             ({"passes": 9}, r"^passes: 9 is above 8"),
-            ({"passes": True}, r"^passes: True is no whole number"),
-            ({"passes": "3"}, r"^passes: '3' is no whole number"),
-            ({"tool": "vaccum"}, r"^tool: 'vaccum' is none of soft, hard, vacuum. Did you mean 'vacuum'\?"),
-            ({"tool": 1}, r"^tool: 1 is none of"),
+            ({"passes": True}, r"^passes: True is not a whole number"),
+            ({"passes": "3"}, r"^passes: '3' is not a whole number"),
+            ({"tool": "vaccum"}, r"^tool: 'vaccum' is not one of soft, hard, vacuum. Did you mean 'vacuum'\?"),
+            ({"tool": 1}, r"^tool: 1 is not one of"),
             ({"rate": 0}, r"^rate: 0 is below 1e-06"),
             ({"forse": 1}, r"There is no parameter 'forse'.*Did you mean 'force'"),
             ({"orientation": [1, 0, 0]}, r"^orientation: Wanted one point of Quaternion"),
@@ -139,7 +139,7 @@ class TestValues:
     def test_a_packed_point_that_is_none_is_refused_by_name(self):
         with pytest.raises(ArgumentError, match="force: 41 is above 40"):
             self.SPACE.check([1, 0, 0, 0, 41, 3, 0, 1e-3])
-        with pytest.raises(ArgumentError, match=r"passes: 2\.5 is no whole number from 1 to 8"):
+        with pytest.raises(ArgumentError, match=r"passes: 2\.5 is not a whole number from 1 to 8"):
             self.SPACE.check([1, 0, 0, 0, 4, 2.5, 0, 1e-3])
 
     def test_a_space_without_names_takes_none(self):
@@ -152,7 +152,7 @@ class TestValues:
     [
         (lambda: Choice("only"), "at least two values, got \\['only'\\]"),
         (lambda: Choice(), "at least two values"),
-        (lambda: Choice("a", "b", "a"), "is there once, got 'a' twice"),
+        (lambda: Choice("a", "b", "a"), "may appear once, got 'a' twice"),
         (lambda: Choice("", "c"), "are words, without spaces around them, or finite numbers, got ''"),
         (lambda: Choice(" a", "c"), "got ' a'"),
         (lambda: Levels(1, float("inf")), "finite numbers, got inf"),
@@ -162,7 +162,7 @@ class TestValues:
         (lambda: Integer(1.5, 3), "are whole numbers, got 1.5"),
         (lambda: Integer(0, 3, "log"), "at least 1, got 0"),
         (lambda: Integer(1, 3, "cubic"), 'is "linear" or "log"'),
-        (lambda: Product(Sphere(2), force=Box(0, 1)), "names all of its factors or none, got 1 without"),
+        (lambda: Product(Sphere(2), force=Box(0, 1)), "or none: got 1 without a name"),
         (lambda: Product(**{"a:b": Sphere(2)}), "one word of letters, digits and _, such as force, got 'a:b'"),
         (lambda: Product(**{"lambda": Sphere(2)}), "'lambda' is a word of Python"),
         (lambda: Product(force=3), "Product takes spaces, got 3"),

@@ -554,7 +554,7 @@ class TestErrors:
         manifold.check(manifold.project(torch.tensor(x, dtype=torch.float64)))
 
     def test_of_many_the_worst_is_described(self):
-        with pytest.raises(OffManifoldError, match=r"but 2 of 3 are none\. The worst: its norm is 3, it must be 1\."):
+        with pytest.raises(OffManifoldError, match=r"but 2 of 3 are off\. The worst: its norm is 3, it must be 1\."):
             Sphere(1).check([[0.0, 2.0], [0.6, 0.8], [3.0, 0.0]])
 
     @samples

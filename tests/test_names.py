@@ -113,7 +113,7 @@ class TestFixed:
         ("fixed", "message"),
         [
             ({"tol": "soft"}, "There is no parameter 'tol'.*Did you mean 'tool'"),
-            ({"tool": "sft"}, "tool: 'sft' is none of"),
+            ({"tool": "sft"}, "tool: 'sft' is not one of"),
             ({"force": 50}, "force: 50 is above 40"),
             (GOOD, "fixed leaves no parameter to choose"),
         ],

@@ -277,7 +277,7 @@ class History(Sequence[Trial]):
         """
         if self.several:
             raise ArgumentError(
-                f"Several objectives have no {wanted}. front are the trials that nothing dominates; choose one of them."
+                f"Several objectives have no {wanted}. front has the trials that nothing dominates; choose one."
             )
 
     @property

@@ -97,8 +97,9 @@ class Pool:
             future = self.executor.submit(call, *arguments)
         except Exception as error:  # broken, shut down, or whatever else it says
             raise NestboError(
-                f"The executor takes no more evaluations ({described(error)}). Run again with a new one: all told "
-                "is kept, and what was lost comes first. A class, such as ProcessPoolExecutor, is made anew."
+                f"The executor takes no more evaluations ({described(error)}). Run again with a new one: "
+                "everything told is kept, and lost trials come first. Of a class such as ProcessPoolExecutor, run "
+                "makes a new executor itself."
             ) from error
         if not isinstance(future, futures.Future):
             raise NestboError(
@@ -128,7 +129,9 @@ class Pool:
             self.executor.shutdown(wait=wait, cancel_futures=True)
         except Exception as error:
             if wait:
-                raise NestboError(f"The executor does not shut down ({described(error)}). All told is kept.") from error
+                raise NestboError(
+                    f"The executor does not shut down ({described(error)}). Everything told is kept."
+                ) from error
 
 
 class Driver:

@@ -91,8 +91,8 @@ def nestbo(
 ) -> None:
     """Minimise expensive functions on Riemannian manifolds; a study is one file.
 
-    A function that the computer evaluates: run, and resume. An experiment that you evaluate by hand: new, then ask and
-    tell. Results go to stdout, progress and messages to stderr.
+    If the computer evaluates the function, use run and resume. If you evaluate an experiment by hand, use new, then ask
+    and tell. Results go to stdout, progress and messages to stderr.
     """
 
 

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 FUNCTION = "FILE.py:function, which takes a tensor and returns a number, or problem:NAME[:latent_dim=5:seed=7]."
 Numpy = Annotated[bool, typer.Option("--numpy", help="The function takes a NumPy array.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages, but for errors.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only, no progress and no messages.")]
 
 
 @app.command()
 def run(
     what: Annotated[str, typer.Argument(metavar="OBJECTIVE", help=FUNCTION)],
     space: Space,
-    budget: Annotated[int, typer.Option(min=1, help="Evaluations in all, the initial ones included.")],
+    budget: Annotated[int, typer.Option(min=1, help="Number of evaluations in all, including the initial ones.")],
     store: Annotated[
-        str | None, typer.Option(metavar="STORE", help="The file to make; without one nothing is kept.")
+        str | None, typer.Option(metavar="STORE", help="The file to create. Without a file, nothing is kept.")
     ] = None,
     strategy: Method = None,
     seed: Seed = 0,
@@ -43,10 +43,10 @@ def run(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Begin a study, evaluate a function until the budget is used up, print the best.
+    """Begin a study, evaluate a function until the budget is used up, and print the best trial.
 
-    What the function raises is recorded as a failed evaluation and the study goes on; what it prints goes to stderr.
-    Ctrl-C keeps everything told, and nestbo resume STORE goes on.
+    If the function raises an exception, the evaluation is recorded as failed and the study continues. What the function
+    prints goes to stderr. Ctrl-C keeps everything told, and nestbo resume STORE continues.
     """
     from nestbo.manifolds import space as manifold
 
@@ -62,17 +62,19 @@ def run(
 def resume(
     store: Store,
     what: Annotated[str | None, typer.Argument(metavar="[OBJECTIVE]", help=FUNCTION)] = None,
-    budget: Annotated[int | None, typer.Option(min=1, help="Evaluations in all, those done included.")] = None,
+    budget: Annotated[
+        int | None, typer.Option(min=1, help="Number of evaluations in all, including those already done.")
+    ] = None,
     constraints: Allowed = None,
     numpy: Numpy = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Go on with a study as if it had never stopped.
+    """Continue a study as if it had never stopped.
 
-    The objective, the budget and the constraints are those that the store remembers, unless given here. A trial that
-    was asked by a process now gone, also by nestbo ask, is evaluated first. This runs the Python files that the store
-    names; nestbo show tells which, without running them.
+    The store remembers the objective, the budget and the constraints; you can give others here. Trials that were asked
+    for and never told are evaluated first. This command runs the Python files that the store names; nestbo show prints
+    their names without running them.
     """
     with under(store, constraints or _constraints(store)) as study:
         known = study.settings
@@ -80,10 +82,12 @@ def resume(
         what = what or _remembered(known.get("objective"), store)
         budget = budget or known.get("budget")
         if type(budget) is not int:
-            raise ArgumentError(f"{store} remembers no budget, and none was given. Pass --budget, evaluations in all.")
+            raise ArgumentError(
+                f"{store} remembers no budget, and none was given. Pass --budget, the number of evaluations in all."
+            )
         f = _objective(what, study.space, numpy)
         if not quiet:
-            say(f"Going on with {what}, {counted(budget, 'evaluation')} in all.")
+            say(f"Continuing with {what}, {counted(budget, 'evaluation')} in all.")
         study.remember(objective=objective.anchored(what, store), budget=budget, numpy=numpy)
         _evaluate(study, f, budget, numpy=numpy, quiet=quiet, json=json)
 

@@ -22,7 +22,7 @@ DIRECTIONS = ("minimize", "maximize")
 
 _SPACE: Any = typer.Option(
     metavar="SPACE",
-    help="Such as sphere:2 or spd:3:eigenvalues=0.001,5; see nestbo list manifolds.",
+    help="Where the points live, such as sphere:2 or spd:3:eigenvalues=0.001,5; see nestbo list manifolds.",
     autocompletion=completion(MANIFOLDS),
 )
 Space = Annotated[str, _SPACE]
@@ -31,19 +31,23 @@ Method = Annotated[
     str | None,
     typer.Option(
         metavar="STRATEGY",
-        help="Such as gabo or gabo:kernel=gaussian; see nestbo list strategies. The default suits the space.",
+        help="How points are chosen, such as gabo:kernel=gaussian; see nestbo list strategies. By default it suits the "
+        "space.",
         autocompletion=completion(STRATEGIES),
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Objectives = Annotated[
     str | None,
-    typer.Option(metavar="NAMES", help="Of several objectives, such as error,energy. Without: one, called value."),
+    typer.Option(
+        metavar="NAMES",
+        help="Names of several objectives, such as error,energy. By default there is one, called value.",
+    ),
 ]
 Way = Annotated[
     str,
     typer.Option(
-        help="minimize or maximize; of several objectives one for all, or one for each, such as minimize,maximize.",
+        help="minimize or maximize. For several objectives: one for all, or one for each, such as minimize,maximize.",
         metavar="WAY",
         autocompletion=lambda: list(DIRECTIONS),
     ),
@@ -52,13 +56,16 @@ Noise = Annotated[
     str | None,
     typer.Option(
         metavar="VARIANCE",
-        help="Of the noise of values, or infer if it is not known; of several objectives 0.1,0.2. Without: no noise.",
+        help="Variance of the noise in the values, or infer to estimate it. For several objectives, such as 0.1,0.2. "
+        "By default values are exact.",
     ),
 ]
 Allowed = Annotated[
     str | None,
     typer.Option(
-        "--constraints", metavar="FILE.py:function", help="Of a point: a number or several, ≥ 0 where it is allowed."
+        "--constraints",
+        metavar="FILE.py:function",
+        help="A function of a point that returns one or more numbers, all ≥ 0 where the point is allowed.",
     ),
 ]
 
@@ -84,7 +91,7 @@ def begun(
         check_known("direction", way, DIRECTIONS)
     manifold, chosen = space(where), None if method is None else strategy(method)
     if store is not None and not vacant(Path(store).absolute()):
-        raise ArgumentError(f"Wanted a new file, got {store}, which exists. nestbo resume goes on with a study.")
+        raise ArgumentError(f"Wanted a new file, but {store} exists. nestbo resume continues a study.")
     allowed = None if constraints is None else objective.load(constraints, manifold)
     variances: Any = noise if noise is None or noise == "infer" else [number(part) for part in noise.split(",")]
     settings: dict[str, Any] = {

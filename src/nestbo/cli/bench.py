@@ -16,7 +16,7 @@ _AS_GIVEN = {
 
 @app.command(context_settings=_AS_GIVEN)
 def bench(context: typer.Context) -> None:
-    """Compare methods on suites of benchmark problems: list, run, table, figures and more; bench --help says which."""
+    """Compare methods on suites of benchmark problems; nestbo bench --help lists the commands."""
     from nestbo.experiment import main
 
     main(context.args, prog="nestbo bench")

@@ -27,10 +27,16 @@ if TYPE_CHECKING:
 
 Numbers = Annotated[
     str | None,
-    typer.Option("--constraints", metavar="NUMBERS", help="Found with the value, ≥ 0 where satisfied, such as 0.3,-1."),
+    typer.Option(
+        "--constraints",
+        metavar="NUMBERS",
+        help="Constraints measured with the value, such as 0.3,-1; ≥ 0 is satisfied.",
+    ),
 ]
 Note = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="A note of your own, kept with the trial.")]
-Variance = Annotated[str | None, typer.Option("--noise", metavar="VARIANCE", help="Of the noise of this value.")]
+Variance = Annotated[
+    str | None, typer.Option("--noise", metavar="VARIANCE", help="Variance of the noise in this value.")
+]
 
 
 @dataclass(frozen=True)
@@ -45,11 +51,11 @@ class Came:
 
 @app.command()
 def new(
-    store: Annotated[str | None, typer.Argument(metavar="[STORE]", help="The file to make.")] = None,
+    store: Annotated[str | None, typer.Argument(metavar="[STORE]", help="The file to create.")] = None,
     space: SpaceOrNone = None,
     strategy: Method = None,
     budget: Annotated[
-        int | None, typer.Option(min=1, help="Evaluations in all that you plan; nestbo resume stops there.")
+        int | None, typer.Option(min=1, help="Number of evaluations that you plan; nestbo resume stops there.")
     ] = None,
     seed: Seed = 0,
     objectives: Objectives = None,
@@ -57,9 +63,9 @@ def new(
     noise: Noise = None,
     constraints: Allowed = None,
 ) -> None:
-    """Begin a study that is evaluated by hand, with ask and tell.
+    """Begin a study that you evaluate by hand, with ask and tell.
 
-    Without STORE and --space, on a terminal, it asks for what it needs.
+    On a terminal, nestbo new without arguments asks for everything step by step.
     """
     if store is None and space is None and sys.stdin.isatty():
         wanted = answers(lambda path: vacant(Path(path).absolute()))
@@ -79,17 +85,19 @@ def new(
 @app.command()
 def ask(
     store: Store,
-    n: Annotated[int, typer.Option("-n", min=1, help="How many different points.")] = 1,
-    pending: Annotated[bool, typer.Option("--pending", help="The open trials again, instead of new ones.")] = False,
+    n: Annotated[int, typer.Option("-n", min=1, help="Number of different points.")] = 1,
+    pending: Annotated[
+        bool, typer.Option("--pending", help="Print the pending trials again instead of new ones.")
+    ] = False,
     fix: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A parameter with a value of yours; several times."),
+        typer.Option(metavar="NAME=VALUE", help="Fix a parameter to a value; may be repeated."),
     ] = None,
     constraints: Allowed = None,
 ) -> None:
     """Print new points to evaluate, each as a line of JSON with its index, x, and parameters by name.
 
-    A study that was begun with constraints wants them again.
+    If the study was begun with constraints, give them again.
     """
     if pending:
         with read(store) as known:
@@ -122,22 +130,28 @@ def tell(
         list[str] | None,
         typer.Argument(
             metavar="[INDEX] VALUE…",
-            help="The index of a trial that was asked, and what was measured there. Of several objectives a value for "
-            "each, without the index if only one trial waits.",
+            help="The index of a trial and the value measured there. For several objectives, one value for each; the "
+            "index can be left out if only one trial is pending.",
         ),
     ] = None,
-    failed: Annotated[str | None, typer.Option(metavar="WHY", help="Instead of a value.")] = None,
+    failed: Annotated[
+        str | None, typer.Option(metavar="WHY", help="Why the evaluation failed, instead of a value.")
+    ] = None,
     constraints: Numbers = None,
     noise: Variance = None,
     note: Note = None,
     json: Annotated[
         str | None,
-        typer.Option(metavar="JSON", help='Instead: {"index": 0, "value": 1.5} or "failed", several, or - for stdin.'),
+        typer.Option(
+            metavar="JSON",
+            help='One or more objects like {"index": 0, "value": 1.5} or {"index": 0, "failed": "why"}; - reads stdin.',
+        ),
     ] = None,
 ) -> None:
-    """Tell the value of a trial, or one for each objective, or why it has none; it is on the disk when this returns.
+    """Tell the value of a trial, one value for each objective, or why the evaluation failed.
 
-    A value that is not finite (nan, inf) counts as a failure. With --json, "constraints", "noise" and "note" are keys.
+    The value is on the disk when the command returns. A value that is not finite (nan, inf) counts as a failure. With
+    --json, "constraints", "noise" and "note" are further keys.
     """
     texts = tuple(given or ())
     if json is not None and (texts, failed, constraints, noise, note) != ((), None, None, None, None):
@@ -158,7 +172,7 @@ def add(
         str | None, typer.Option(metavar="JSON", help='The point, such as [0, 0, 1] or {"force": 3, "tool": "soft"}.')
     ] = None,
     value: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="Its value; of several objectives, such as 3.2,0.7.")
+        str | None, typer.Option(metavar="NUMBER", help="The value, or one for each objective, such as 3.2,0.7.")
     ] = None,
     constraints: Numbers = None,
     noise: Variance = None,
@@ -168,10 +182,13 @@ def add(
     ] = None,
     json: Annotated[
         str | None,
-        typer.Option(metavar="JSON", help='Instead: {"x" or "parameters": …, "value": …}, several, or - for stdin.'),
+        typer.Option(
+            metavar="JSON",
+            help='One or more objects like {"x": …, "value": …} or {"parameters": …, "value": …}; - reads stdin.',
+        ),
     ] = None,
 ) -> None:
-    """Add an observation made elsewhere; it may violate the constraints that the study was begun with."""
+    """Add an observation made elsewhere. It may violate the constraints of the study."""
     from nestbo.study import Study
 
     observations = _observations(x, value, (constraints, noise, note), json)
@@ -260,8 +277,7 @@ def _only(study: Study | Light) -> int:
     if len(waiting) == 1:
         return waiting[0]
     raise ArgumentError(
-        f"{len(waiting)} trials wait for a value. Put the index of one before the value; nestbo ask --pending lists "
-        "them."
+        f"{len(waiting)} trials are pending. Put the index of one before the value; nestbo ask --pending lists them."
     )
 
 
@@ -292,9 +308,9 @@ def _check_open(study: Study | Light, indices: list[int]) -> None:
     status = {trial.index: trial.state for trial in study.history}
     for index in indices:
         if index not in status:
-            raise TrialError(f"There is no trial {index} in this study. nestbo ask --pending lists the open ones.")
+            raise TrialError(f"There is no trial {index} in this study. nestbo ask --pending lists the pending ones.")
         if status[index] != "asked":
-            raise TrialError(f"Trial {index} was {status[index]} already. nestbo correct mends it.")
+            raise TrialError(f"Trial {index} was {status[index]} already. nestbo correct changes its value.")
     if len(set(indices)) < len(indices):
         raise ArgumentError(f"Wanted one value for each trial, got several for one of {indices}. Keep one of them.")
 

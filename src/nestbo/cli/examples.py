@@ -19,10 +19,12 @@ def _names(incomplete: str) -> list[tuple[str, str]]:
 
 @app.command()
 def example(
-    name: Annotated[str | None, typer.Argument(help="One of the list.", autocompletion=_names)] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Name of an example; without it, the list.", autocompletion=_names)
+    ] = None,
     to: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the files go.")] = Path("."),
 ) -> None:
-    """List examples with real components; copy one of them into your folder, as a start of your own."""
+    """List the examples of the gallery, or copy one into your folder as a start."""
     from nestbo.gallery.catalogue import CATALOGUE, copy, entry
 
     if name is None:

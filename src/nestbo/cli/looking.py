@@ -30,7 +30,7 @@ from nestbo.text import counted, printable
 
 @app.command()
 def show(store: Store, json: Json = False) -> None:
-    """Show how a study stands: its settings, its best trial and a table of all."""
+    """Show the settings of a study, its best trial and a table of all trials."""
     from rich.console import Console
 
     with read(store) as study:
@@ -69,9 +69,9 @@ def _in_words(facts: dict[str, Any]) -> dict[str, str]:
 
 @app.command()
 def best(store: Store, json: Json = False) -> None:
-    """Print the best trial, its numbers to the last bit; exit with 1 if there is none yet.
+    """Print the best trial with all digits. The exit code is 1 if there is none yet.
 
-    Where values are noisy, also the trial to rely on: that with the best posterior mean.
+    If values are noisy, print also the recommended trial, which has the best posterior mean.
     """
     with read(store) as study:
         if study.several:
@@ -90,11 +90,13 @@ def front(
     store: Store,
     reference: Annotated[
         str | None,
-        typer.Option(metavar="NUMBERS", help="Such as 3,0.5: also the hypervolume up to there, on stderr."),
+        typer.Option(
+            metavar="NUMBERS", help="Reference point, such as 3,0.5: print the hypervolume up to it, on stderr."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Print the trials of several objectives that no other one dominates; exit with 1 if there is none yet."""
+    """Print the trials of several objectives that no other trial dominates. The exit code is 1 if there is none yet."""
     with opened(store) as study:
         found = study.front
         if not found:
@@ -110,9 +112,9 @@ def front(
 @app.command()
 def copy(
     store: Store,
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="The file to make.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The file to create.")],
 ) -> None:
-    """Copy a study to a new file, also while it is in use: its file alone may lack what was told last."""
+    """Copy a study to a new file, also while it is in use. A plain copy of the file may lack the latest values."""
     with read(store) as study:
         study.save(target)
         say(f"Copied {store} to {target}, {counted(len(study.history), 'trial')}.")
@@ -122,11 +124,13 @@ def copy(
 def export(
     store: Store,
     format: Annotated[  # noqa: A002
-        str, typer.Option("--format", "-f", help="csv or jsonl.", autocompletion=lambda: list(FORMATS))
+        str, typer.Option("--format", "-f", help="csv, or jsonl for JSON lines.", autocompletion=lambda: list(FORMATS))
     ] = "csv",
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")] = "-",
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="The file to write; - is stdout.")
+    ] = "-",
 ) -> None:
-    """Write all trials as CSV or JSON lines, numbers to the last bit."""
+    """Write all trials as CSV or JSON lines, with all digits."""
     check_known("format", format, FORMATS)
     with read(store) as study, output_text(output) as file:
         FORMATS[format](study, file)
@@ -149,7 +153,9 @@ def plot(
         try:
             figure.savefig(file, format=Path(output).suffix[1:])
         except ValueError as error:
-            raise ArgumentError(f"Cannot write a picture as {output}: {error}. End the name in .png, say.") from error
+            raise ArgumentError(
+                f"Cannot write a picture as {output}: {error}. End the name in .png, .pdf or .svg."
+            ) from error
     say(f"Wrote {output}.")
 
 
@@ -158,7 +164,9 @@ def list_(
     topic: Annotated[
         str | None,
         typer.Argument(
-            metavar=f"[{'|'.join(TOPICS)}]", help="What to list; all without it.", autocompletion=lambda: list(TOPICS)
+            metavar=f"[{'|'.join(TOPICS)}]",
+            help="What to list; by default everything.",
+            autocompletion=lambda: list(TOPICS),
         ),
     ] = None,
     json: Json = False,

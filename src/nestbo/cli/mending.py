@@ -9,7 +9,7 @@ import typer
 from nestbo.cli.app import Store, app, read, say
 from nestbo.cli.evaluations import Note, Numbers, Variance, leading, said_of, trial_index, what_came
 
-Index = Annotated[str, typer.Argument(metavar="INDEX", help="Of the trial.")]
+Index = Annotated[str, typer.Argument(metavar="INDEX", help="The index of the trial.")]
 
 
 @app.command(context_settings={"ignore_unknown_options": True})  # so that -1.5 is a value
@@ -18,14 +18,16 @@ def correct(
     index: Index,
     value: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[VALUE]…", help="What should have been told: a value for each objective."),
+        typer.Argument(metavar="[VALUE]…", help="The right value, one for each objective."),
     ] = None,
-    failed: Annotated[str | None, typer.Option(metavar="WHY", help="Instead of a value.")] = None,
+    failed: Annotated[
+        str | None, typer.Option(metavar="WHY", help="Why the evaluation failed, instead of a value.")
+    ] = None,
     constraints: Numbers = None,
     noise: Variance = None,
     note: Note = None,
 ) -> None:
-    """Replace the value of a trial that was told or has failed; the earlier one stays in the file.
+    """Replace the value of a trial. The file keeps the earlier value.
 
     Without --constraints, --noise or --note, those told before stay.
     """
@@ -39,7 +41,7 @@ def correct(
 
 @app.command()
 def discard(store: Store, index: Index, note: Note = None) -> None:
-    """Leave a trial out of everything; it stays in the file, struck through in the report."""
+    """Exclude a trial from the study. It stays in the file, and the report strikes it through."""
     with read(store) as study:
         trial = study.discard(trial_index(index), note=note)
         say(f"Trial {trial.index} is discarded.{leading(study)}")

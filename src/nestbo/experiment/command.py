@@ -54,7 +54,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
 
 
 def _add_list(commands: Commands) -> None:
-    parser = commands.add_parser("list", help="suites, their problems and their methods")
+    parser = commands.add_parser("list", help="list suites, their problems and their methods")
     parser.set_defaults(command=_list)
 
 
@@ -72,11 +72,11 @@ def _list(given: argparse.Namespace) -> None:
 
 
 def _add_run(commands: Commands) -> None:
-    parser = commands.add_parser("run", help="run a suite, or go on with it")
+    parser = commands.add_parser("run", help="run a suite, or continue it")
     parser.add_argument("--suite", default="paper", choices=[*SUITES, applications.SUITE])
     parser.add_argument("--methods", default="all", help="labels, separated by commas")
     parser.add_argument("--problems", default="all", help="names or parts of them, separated by commas")
-    parser.add_argument("--jobs", type=_count, default=1, help="processes")
+    parser.add_argument("--jobs", type=_count, default=1, help="number of processes")
     parser.add_argument("--chunk", type=_count, help="trials in one file, and in one process; all of them by default")
     _add_common(parser, trials=30, budget=None)
     parser.set_defaults(command=_run)
@@ -123,12 +123,12 @@ def _add_common(parser: argparse.ArgumentParser, trials: int, budget: int | None
     parser.add_argument("--budget", type=_count, default=budget, help=_BUDGET)
     parser.add_argument("--out", type=Path, required=True, help="the folder of the results")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    parser.add_argument("--threads", type=_count, default=1, help="of each process")
-    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds")
+    parser.add_argument("--threads", type=_count, default=1, help="threads of each process")
+    parser.add_argument("--limit", type=float, default=float("inf"), help="stop after this many seconds")
 
 
 def _add_table(commands: Commands) -> None:
-    parser = commands.add_parser("table", help="medians, ranks, intervals, successes, times: in Markdown")
+    parser = commands.add_parser("table", help="print medians, ranks, intervals, successes and times in Markdown")
     _add_places(parser, more=[applications.SUITE])
     parser.add_argument("--target", type=float, help="the regret that counts as a success")
     parser.set_defaults(command=_table)
@@ -145,7 +145,9 @@ def _table(given: argparse.Namespace) -> None:
 
 
 def _add_figures(commands: Commands) -> None:
-    parser = commands.add_parser("figures", help="regret along the evaluations and at their end, a picture per space")
+    parser = commands.add_parser(
+        "figures", help="draw regret along the evaluations and at their end, one picture per space"
+    )
     _add_places(parser)
     parser.add_argument("-o", "--out", type=Path, default=Path("figures"), help="the folder of the pictures")
     parser.set_defaults(command=_figures)
@@ -160,7 +162,7 @@ def _figures(given: argparse.Namespace) -> None:
 
 
 def _add_report(commands: Commands) -> None:
-    parser = commands.add_parser("report", help="tables and figures between the marks of a page")
+    parser = commands.add_parser("report", help="write tables and figures between the marks of a page")
     parser.add_argument("places", type=Path, nargs="+", metavar="DIR", help=_PLACES)
     parser.add_argument("-o", "--out", type=Path, required=True, help="the page, such as docs/results.md")
     parser.set_defaults(command=lambda given: _say(f"{given.out}: {', '.join(report(given.places, given.out))}"))
@@ -169,26 +171,30 @@ def _add_report(commands: Commands) -> None:
 def _add_places(parser: argparse.ArgumentParser, more: Sequence[str] = ()) -> None:
     parser.add_argument("places", type=Path, nargs="+", metavar="DIR", help=_PLACES)
     parser.add_argument(
-        "--suite", choices=[*SUITES, *more], help="only what is in it, in its order; everything by default"
+        "--suite", choices=[*SUITES, *more], help="show only the results of this suite; by default everything"
     )
 
 
 def _add_pack(commands: Commands) -> None:
-    parser = commands.add_parser("pack", help="values, arms and times of a folder in one small archive")
+    parser = commands.add_parser("pack", help="pack values, arms and times of a folder into one small archive")
     parser.add_argument("folder", type=Path)
     parser.add_argument("-o", "--out", type=Path, required=True, help="a zip file")
     parser.set_defaults(command=lambda given: _say(f"{pack(given.folder, given.out)} files in {given.out}"))
 
 
 def _add_unpack(commands: Commands) -> None:
-    parser = commands.add_parser("unpack", help="the files of an archive into a folder, unless it has longer runs")
+    parser = commands.add_parser(
+        "unpack", help="unpack an archive into a folder, except where the folder has longer runs"
+    )
     parser.add_argument("archive", type=Path, help="a zip file, or a folder of results to make small")
     parser.add_argument("-o", "--out", type=Path, required=True, help="the folder")
     parser.set_defaults(command=lambda given: _say(f"{unpack(given.archive, given.out)} files in {given.out}"))
 
 
 def _add_collect(commands: Commands) -> None:
-    parser = commands.add_parser("collect", help="values, arms and times of folders in one small archive per problem")
+    parser = commands.add_parser(
+        "collect", help="collect values, arms and times of folders in one small archive per problem"
+    )
     parser.add_argument("places", type=Path, nargs="+", metavar="DIR", help=_PLACES)
     parser.add_argument("-o", "--out", type=Path, required=True, help="the folder of the archives")
     parser.set_defaults(command=lambda given: _say(f"{len(collect(given.places, given.out))} archives in {given.out}"))
@@ -202,11 +208,11 @@ def _add_evidence(commands: Commands) -> None:
     )
     parser.add_argument("--pages", type=Path, help="the folder of the documentation whose pages are written anew")
     parser.add_argument("--suites", default="all", help="names, separated by commas")
-    parser.add_argument("--trials", type=_count, help="fewer than the documentation has")
+    parser.add_argument("--trials", type=_count, help="number of trials, if fewer than in the documentation")
     parser.add_argument("--jobs", type=_count, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--device", default="cpu", help="cpu or cuda; rivals always run on the CPU")
-    parser.add_argument("--plan", action="store_true", help="only say how long it takes")
-    parser.add_argument("--one-version", action="store_true", help="make anew what another version of nestbo began")
+    parser.add_argument("--plan", action="store_true", help="only print how long it takes")
+    parser.add_argument("--one-version", action="store_true", help="run again what another version of nestbo began")
     parser.set_defaults(command=_evidence)
 
 

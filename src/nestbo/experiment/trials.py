@@ -255,7 +255,7 @@ def _load(path: Path, trials: Trials, device: str) -> Progress:
             if held != (list(wanted) if name == "seeds" else wanted):
                 raise ArgumentError(f"{path} holds trials with {name} {held!r}, got {wanted!r}.")
         if not {"x", "seconds"} <= set(file.files):
-            raise ArgumentError(f"{path} has no points to go on from: it was packed. Choose another folder.")
+            raise ArgumentError(f"{path} is packed. Packed files cannot be resumed: choose another folder.")
         x, y = (torch.from_numpy(file[name]).to(device) for name in ("x", "y"))
         exact = torch.from_numpy(file["exact"]).to(device) if "exact" in file.files else y
         return Progress(x, y, read_memories(file), tuple(file["seconds"].tolist()), exact)

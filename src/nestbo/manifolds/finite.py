@@ -144,14 +144,14 @@ class Integer(Finite):
         found = float(x[0])
         if found == round(found):
             return f"{found:.0f} is {'below ' + str(self.low) if found < self.low else 'above ' + str(self.high)}"
-        return f"{found:g} is no whole number from {self.low} to {self.high}"
+        return f"{found:g} is not a whole number from {self.low} to {self.high}"
 
     def value(self, x: Tensor) -> int:
         return int(self.project(x).item())
 
     def read(self, value: Any) -> Tensor:
         if isinstance(value, bool) or not hasattr(value, "__float__") or isinstance(value, str):
-            raise ArgumentError(f"{shown(value)} is no whole number from {self.low} to {self.high}")
+            raise ArgumentError(f"{shown(value)} is not a whole number from {self.low} to {self.high}")
         x = torch.tensor([float(value)], dtype=torch.float64)
         if not self.violation(x) == 0:
             raise OffManifoldError(self.fault(x))
@@ -182,7 +182,7 @@ class _Options(Finite):
         if not same:
             near = difflib.get_close_matches(str(value), [str(option) for option in self.options], n=1)
             hint = f". Did you mean {near[0]!r}?" if near else ""
-            raise ArgumentError(f"{shown(value)} is none of {', '.join(map(str, self.options))}{hint}")
+            raise ArgumentError(f"{shown(value)} is not one of {', '.join(map(str, self.options))}{hint}")
         return torch.tensor([float(same[0])], dtype=torch.float64)
 
     def fault(self, x: Tensor) -> str:
@@ -280,5 +280,5 @@ def _checked(options: tuple[Any, ...], name: str) -> tuple[Option, ...]:
             )
     twice = next((option for k, option in enumerate(found) if any(_alike(option, other) for other in found[:k])), None)
     if twice is not None:
-        raise ArgumentError(f"Each value of {name} is there once, got {shown(twice)} twice. Leave one out.")
+        raise ArgumentError(f"Each value of {name} may appear once, got {shown(twice)} twice. Leave one out.")
     return found

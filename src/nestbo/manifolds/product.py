@@ -47,7 +47,7 @@ class Product(Space):
             came = shown(wrong[0]) if wrong else "nothing"
             raise ArgumentError(f"Product takes spaces, got {came}. Write Product(Sphere(2), SPD(3)).")
         if factors and named:
-            raise ArgumentError(f"Product names all of its factors or none, got {len(factors)} without a name.")
+            raise ArgumentError(f"Name all factors of a product, or none: got {len(factors)} without a name.")
         object.__setattr__(self, "factors", given)
         object.__setattr__(self, "titles", check_names(named) if named else None)
         if self.names is not None:

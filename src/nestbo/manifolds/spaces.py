@@ -232,9 +232,11 @@ class Space(Specified, ABC):
         off = int((violation > tolerance).sum())
         if off:
             worst = x.reshape(-1, *self.point_shape)[int(violation.argmax())]
-            which = "" if violation.ndim == 0 else f", but {off} of {violation.numel()} are none. The worst"
+            one = violation.ndim == 0
+            others = "" if one else f", but {off} of {violation.numel()} are off. The worst"
             raise OffManifoldError(
-                f"Wanted points of {self} to within {tolerance:g}{which}: {self.fault(worst.double().cpu())}. "
+                f"Wanted {'a point' if one else 'points'} of {self} to within {tolerance:g}{others}: "
+                f"{self.fault(worst.double().cpu())}. "
                 "Use .project(x), in double precision, for a nearest point."
             )
         return x

@@ -66,7 +66,7 @@ class NestedSphere(NestedMapping):
         """From the paper's parameters: unit axes v_k ∈ R^{k+1} and radii in (0, π/2], from S^D down to S^{d+1}."""
         if len(axes) != len(radii) or not axes:
             raise ArgumentError(
-                f"Nested spheres need as many axes as radii, and one, got {len(axes)} and {len(radii)}."
+                f"Nested spheres need as many axes as radii, at least one, got {len(axes)} and {len(radii)}."
             )
         basis = torch.eye(axes[0].shape[-1], dtype=axes[0].dtype, device=axes[0].device)
         turns = [_truncated_rotation(axis) for axis in axes]

@@ -199,7 +199,7 @@ def _whole(name: str, space: Space, latent_dim: int | None, kind: type[M]) -> M:
     if isinstance(space, kind) and latent_dim is None:
         return space
     raise ArgumentError(
-        f"The problem {name!r} is one of a whole {kind.__name__}, got {space} and latent_dim={latent_dim}."
+        f"The problem {name!r} is defined on a whole {kind.__name__}, got {space} and latent_dim={latent_dim}."
     )
 
 

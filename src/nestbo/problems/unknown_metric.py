@@ -67,7 +67,9 @@ def linear(space: Space, latent_dim: int | None, seed: int) -> Posed:
 
 def _only_bare_sphere(name: str, space: Space, latent_dim: int | None) -> None:
     if not isinstance(space, Sphere) or latent_dim is not None:
-        raise ArgumentError(f"The problem {name!r} is one of a whole Sphere, got {space} and latent_dim={latent_dim}.")
+        raise ArgumentError(
+            f"The problem {name!r} is defined on a whole Sphere, got {space} and latent_dim={latent_dim}."
+        )
     if space.n < _FEW:
         raise ArgumentError(f"The problem {name!r} needs a Sphere of at least {_FEW} dimensions, got {space}.")
 

@@ -144,7 +144,7 @@ def check_memory(found: Any) -> None:
     """Refuse what a method of a user gives instead of a memory, a dict say."""
     if not isinstance(found, Memory):
         raise ArgumentError(
-            f"What a method wants to know again is a nestbo.Memory, got {shown(found)}. "
+            f"The memory of a suggestion is a nestbo.Memory, got {shown(found)}. "
             "Return Memory() for nothing, Memory(own={…}) for JSON values of your own."
         )
 

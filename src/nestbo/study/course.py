@@ -107,7 +107,7 @@ class Course:
         if not self.valued and self.made >= _ALL_FAILED:
             raise ObjectiveError(
                 f"The first {self.made} evaluations failed, the last one with {why}. Fix the objective, or run again "
-                "to go on from here: everything is kept."
+                "to continue from here: everything is kept."
             ) from outcome.error
         if not self.warned:
             self.warned = True

@@ -26,7 +26,7 @@ class Fronts(Record):
         """
         history = self._read()
         if not self.several:
-            raise ArgumentError("The hypervolume is that of several objectives, and this study has one. See best.")
+            raise ArgumentError("The hypervolume needs several objectives, and this study has one. Use best.")
         bound = torch.tensor(self._reference(reference), dtype=torch.float64)
         front, signs = history.front, history.signs
         return hypervolume(signs * front.outcomes, signs * bound) if front else 0.0

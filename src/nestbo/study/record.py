@@ -93,7 +93,7 @@ class Record(Reading):
         if self.constraints is None:
             return
         if not self._constrained:
-            raise ConstraintError("This study was begun without constraints, got some. Begin another one with them.")
+            raise ConstraintError("This study was begun without constraints. To use constraints, begin a new study.")
         for trial in self._read():
             if trial.told.violation is None and self.constraints.slack(trial.x.unsqueeze(0)) < -_ROUNDING:
                 raise ConstraintError(

@@ -98,7 +98,7 @@ def check_path(path: Any, needed: bool = False) -> None:
         raise ArgumentError(f"A store is a path such as 'robot.db', got {shown(path)}.")
     if str(Path(text)) == ":memory:":  # a word of SQLite's, and no file
         raise ArgumentError(
-            f"A store is a file, which keeps a study, got {text!r}, which keeps nothing. Leave store out for a study "
+            f"A store is a file that keeps a study, got {text!r}, which keeps nothing. Leave store out for a study "
             "in memory."
         )
 

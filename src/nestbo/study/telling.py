@@ -86,11 +86,13 @@ class Telling(Reading):
         if noise is not None and self.several:
             raise ArgumentError(
                 f"noise goes with the value of a single objective, got {shown(noise)} with {len(self.objectives)}. "
-                'Say it of the whole study: Study(space, objectives=…, noise="infer"), or a variance for each.'
+                'Give it for the whole study: Study(space, objectives=…, noise="infer"), or a variance for each.'
             )
         variance = None if noise is None else number(noise)
         if noise is not None and not positive(variance):
-            raise ArgumentError(f"noise is the variance of that in the value, a positive number, got {shown(noise)}.")
+            raise ArgumentError(
+                f"noise is the variance of the noise in the value, a positive number, got {shown(noise)}."
+            )
         values = None if constraints is None else numbers(constraints)
         earlier = next((t.constraints for t in reversed(self._read().trials) if t.status == "told"), values)
         if (values and len(values)) != (earlier and len(earlier)):
