@@ -38,12 +38,8 @@ class Memory:
     Args:
         arm: Who made the suggestion; None for a random point.
         fits: The last fit of each model, by the model's name.
-        worth: By how many nats a nested model beats the full one, after the price of its basis.
-        steep: Whether the logarithm of the values is modelled, and after how many evaluations this was decided.
         noise: The variance of the noise of values as the model has it.
-        start: The index of the trial at which a local search began.
-        frame: The name of an embedded space or of a random embedding: a whole number.
-        columns: The flat entries of that space's basis, in the first memory that names it.
+        frame: The seed of a frame or of a random embedding: a whole number.
         moved: Why the suggestion is not where the acquisition function is largest; None if it is.
         span: The indices of the trials whose points a frame begins with, in the first memory that names it.
         closed: The indices of the trials around which basins are closed.
@@ -54,12 +50,8 @@ class Memory:
 
     arm: str | None = None
     fits: Mapping[str, Fit] = field(default_factory=dict)
-    worth: Mapping[str, float] = field(default_factory=dict)
-    steep: tuple[bool, int] | None = None
     noise: float | None = None
-    start: int | None = None
     frame: int | None = None
-    columns: tuple[float, ...] = ()
     moved: str | None = None
     span: tuple[int, ...] = ()
     closed: tuple[int, ...] = ()
@@ -85,7 +77,7 @@ class Memory:
         if not isinstance(found, dict):
             raise ValueError(f"the memory of a trial is a JSON object, got {type(found).__name__}")
         try:
-            return cls(**_checked(found if found.keys() <= _SILENT.keys() else _translated(found)))
+            return cls(**_checked(_today(found)))
         except (TypeError, ValueError, LookupError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError(f"the memory of a trial is damaged: {error}") from error
 
@@ -181,11 +173,6 @@ def _object(value: Any) -> dict[str, Any]:
     return value
 
 
-def _steep(pair: Any) -> tuple[bool, int]:
-    chosen, evaluations = pair
-    return _truth(chosen), _whole(evaluations)
-
-
 def _optional(read: Any) -> Any:
     return lambda value: None if value is None else read(value)
 
@@ -193,12 +180,8 @@ def _optional(read: Any) -> Any:
 _READERS: dict[str, Any] = {
     "arm": _optional(_text),
     "fits": lambda found: {name: _fit(fit) for name, fit in _object(found).items()},
-    "worth": lambda found: {name: _number(value) for name, value in _object(found).items()},
-    "steep": _optional(_steep),
     "noise": _optional(_number),
-    "start": _optional(_whole),
     "frame": _optional(_whole),
-    "columns": _numbers,
     "moved": _optional(_text),
     "span": _wholes,
     "closed": _wholes,
@@ -211,23 +194,31 @@ _READERS: dict[str, Any] = {
 # What nestbo 0.1 called things. The coordinates of embedded spaces, which had the name of their arm, and those of
 # starts have no successor: they begin anew.
 _WORTH, _SEED, _START = "worth:", "embedding", "start"
+_RETIRED = {"worth", "steep", "start", "columns"}  # of methods that 0.2 has no more
 _REASONS = ("explored", "moved")
 _RENAMED = {"inferred_noise": "noise", _SEED: "frame", **dict.fromkeys(_REASONS, "moved")}
+
+
+def _today(found: dict[str, Any]) -> dict[str, Any]:
+    """What a memory says, in the words of this version."""
+    if found.keys() <= _SILENT.keys():
+        return found
+    if "arm" in found and found.keys() <= _SILENT.keys() | _RETIRED:
+        return {name: value for name, value in found.items() if name not in _RETIRED}
+    return _translated(found)
 
 
 def _translated(found: dict[str, Any]) -> dict[str, Any]:
     """A memory of nestbo 0.1, whose fits were keys beside the others; a method's own keys stay its own."""
     fits = {name: _old_fit(value) for name, value in found.items() if _is_fit(value)}
-    worth = {name.removeprefix(_WORTH): value for name, value in found.items() if name.startswith(_WORTH)}
     if "arm" not in found and not fits:
         return _translated_of_user(found)
     arm = found.get("arm")
-    known = {"arm", "steep", *fits, *(_WORTH + name for name in worth), *_RENAMED, _START, arm}
+    worth = [name for name in found if name.startswith(_WORTH)]
+    known = {"arm", "steep", *fits, *worth, *_RENAMED, _START, arm}
     return {
         "arm": arm,
-        "steep": found.get("steep"),
         "fits": fits,
-        "worth": worth,
         **{name: found[old] for old, name in _RENAMED.items() if old in found},
         "own": {name: value for name, value in found.items() if name not in known},
     }

@@ -123,34 +123,7 @@ class Log(Outputs):
         return math.log(_ZOOM) - torch.log1p(u) - self.scale.log() - self.then.scale.log()
 
 
-@dataclass(frozen=True)
-class Either(Outputs):
-    """The logarithm where ``steep`` (…, 1), standardised elsewhere."""
-
-    steep: Tensor
-    log: Log
-    plain: Standardise
-
-    @classmethod
-    def fit(cls, y: Tensor, steep: Tensor | None = None) -> Self:
-        log, plain = Log.fit(y), Standardise.fit(y)
-        steep = torch.zeros_like(plain.shift).bool() if steep is None else steep
-        return cls(plain.shift, plain.scale, steep, log, plain)
-
-    def forward(self, y: Tensor) -> Tensor:
-        return torch.where(self.steep, self.log.forward(y), self.plain.forward(y))
-
-    def inverse(self, z: Tensor) -> Tensor:
-        return torch.where(self.steep, self.log.inverse(z), self.plain.inverse(z))
-
-    def log_slope(self, y: Tensor) -> Tensor:
-        return torch.where(self.steep, self.log.log_slope(y), self.plain.log_slope(y))
-
-    def noise(self, variance: float | Tensor) -> Tensor | None:
-        return None if self.steep.any() else self.plain.noise(variance)
-
-
-OUTPUTS: dict[str, type[Outputs]] = {"standardise": Standardise, "bilog": Bilog, "log": Log, "auto": Either}
+OUTPUTS: dict[str, type[Outputs]] = {"standardise": Standardise, "bilog": Bilog, "log": Log}
 
 
 def _ratio(y: Tensor, shift: Tensor, scale: Tensor) -> Tensor:

@@ -52,28 +52,22 @@ class Specified:
         return f"{self.kind}({', '.join(parts)})"
 
 
-def parse(
-    text: str, registry: Mapping[str, type], kind: str, within: tuple[Mapping[str, type], str] | None = None
-) -> Any:
-    """Build the object that ``text`` specifies from the classes in ``registry``; ``kind`` names them in messages.
-
-    Specifications in parentheses are of the same kind, or of the registry and kind ``within``.
-    """
+def parse(text: str, registry: Mapping[str, type], kind: str) -> Any:
+    """Build the object that ``text`` specifies from the classes in ``registry``; ``kind`` names them in messages."""
     if not isinstance(text, str):
         raise SpecificationError(f"Wanted the text form of a {kind}, got {type(text).__name__}. Pass a string.")
     _check_parentheses(text)
-    name, *arguments = _split(text.strip(), ":")
+    name, *arguments = split(text.strip(), ":")
     check_known(kind, name, registry)
     positional, keywords = [], {}
-    inner = within or (registry, kind)
     for argument in arguments:
-        key, *value = (part.strip() for part in _split(_unwrapped(argument), "="))
+        key, *value = (part.strip() for part in split(_unwrapped(argument), "="))
         if not value:
-            positional.append(_read(argument, *inner))
+            positional.append(_read(argument, registry, kind))
         elif key in keywords:
             raise SpecificationError(f"Cannot read {text!r} as a {kind}: {key!r} is given twice. Keep one of them.")
         else:
-            keywords[key] = _read("=".join(value), *inner)
+            keywords[key] = _read("=".join(value), registry, kind)
     _check_parts(text, name, arguments, registry)
     _check_settings(name, keywords, registry[name])
     try:
@@ -122,7 +116,7 @@ def check_known(kind: str, name: Any, known: Iterable[str]) -> None:
 def _unwrapped(argument: str) -> str:
     """``(name=specification)``, as the factors of a product are written, as ``name=(specification)``."""
     inside = argument.strip()[1:-1]
-    name, *rest = _split(_split(inside, ":")[0], "=")
+    name, *rest = split(split(inside, ":")[0], "=")
     if not argument.strip().startswith("(") or not argument.strip().endswith(")") or not rest:
         return argument
     return f"{name}=({inside[len(name) + 1 :]})"
@@ -153,14 +147,14 @@ def _check_parentheses(text: str) -> None:
         raise SpecificationError(f"Parentheses nest at most {_DEEPEST} deep, got {max(depths)}. Flatten the text.")
 
 
-def _split(text: str, separator: str) -> list[str]:
+def split(text: str, separator: str) -> list[str]:
     """Split at separators outside parentheses."""
     at = [k for k, depth in enumerate(_depths(text)) if depth == 0 and text[k] == separator]
     return [text[i + 1 : j] for i, j in itertools.pairwise([-1, *at, len(text)])]
 
 
 def _read(text: str, registry: Mapping[str, type], kind: str) -> Any:
-    items = [item.strip() for item in _split(text, ",")]
+    items = [item.strip() for item in split(text, ",")]
     if len(items) > 1:
         return tuple(_read(item, registry, kind) for item in items if item)
     (text,) = items

@@ -45,11 +45,6 @@ class Task:
         return self.latent_dim or (3 if self.matrices else 5)
 
     @property
-    def scout(self) -> str:
-        """The arm of HD-GaBO that is a scout there."""
-        return "local" if self.matrices else "embedded"
-
-    @property
     def vectors(self) -> int:
         """The dimension of the linear space that holds the latent one: vectors of R^(d+1), entries of d×d matrices."""
         return self.size * (self.size + 1) // 2 if self.matrices else self.size + 1

@@ -26,7 +26,7 @@ from nestbo.manifolds import Space, space
 from nestbo.manifolds.base import check_size
 from nestbo.memory import Memory
 from nestbo.problems import Posed, Problem, pose
-from nestbo.strategies import HDGaBO, Runs, Strategy
+from nestbo.strategies import GaBO, Runs, Strategy
 
 INITIAL = 5
 _SAVE_EVERY = 60.0  # seconds
@@ -39,7 +39,7 @@ _NOISE = 1  # which of a seed's streams of random numbers the noise comes from
 class Trials:
     """Trials of a method on a problem, one for each seed; the method is a strategy's text, or "oracle".
 
-    The oracle knows the hidden mapping: it is HD-GaBO on the latent space, with nothing left to nest. ``noise`` is the
+    The oracle knows the hidden mapping: it is GaBO on the latent space. ``noise`` is the
     standard deviation of what is observed, in units of the range of values (see ``noises``).
     """
 
@@ -142,7 +142,7 @@ def _setting(trials: Trials, device: str) -> tuple[Space, Callable[[Tensor], Ten
 
 
 def _method(trials: Trials) -> Strategy:
-    return HDGaBO(trials.latent_dim or "auto", metric="isotropic") if trials.method == ORACLE else method(trials.method)
+    return GaBO() if trials.method == ORACLE else method(trials.method)
 
 
 def noises(trials: Trials) -> tuple[float, ...]:

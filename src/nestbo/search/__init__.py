@@ -5,10 +5,9 @@ from nestbo.search.exploring import farthest, spread_out
 from nestbo.search.feasibility import constraint_models, rule_fits, rule_name
 from nestbo.search.repeats import drawn_again, unrepeated
 from nestbo.search.runs import Runs
-from nestbo.search.sections import Ball, Section, same, search
+from nestbo.search.sections import Section, same, search
 
 __all__ = [
-    "Ball",
     "Runs",
     "Section",
     "constraint_models",

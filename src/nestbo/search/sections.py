@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from nestbo.acquisition import Optimiser, candidates, constrained, improvement, scattered
+from nestbo.acquisition import Optimiser, candidates, constrained, improvement
 from nestbo.manifolds import Manifold, Space, leaf
-from nestbo.memory import Memory
 from nestbo.search.feasibility import limits, log_chance
 from nestbo.search.mixed import Climb, over_separate_values
 from nestbo.search.runs import Runs
@@ -18,38 +17,13 @@ from nestbo.surrogate import Surrogate
 
 Map = Callable[[Tensor], Tensor]
 _FEW = 10  # dimensions: one step in more of them costs more, so there are fewer
-_RESTARTS, _FEWER = 8, 4  # of climbs in few and in many dimensions, and in a ball
-_BALL_STARTS = 256
-_PENALTY = 100.0  # outside of a ball, per squared radius; at the centre of a closed basin
+_RESTARTS, _FEWER = 8, 4  # of climbs in few and in many dimensions
+_PENALTY = 100.0  # at the centre of a closed basin
 
 
 def same(x: Tensor) -> Tensor:
     """The identity."""
     return x
-
-
-@dataclass(frozen=True)
-class Ball:
-    """A part of a domain around a point of each run, (runs, *point), with radii (runs,), as kernels see distances."""
-
-    domain: Space
-    centre: Tensor
-    radius: Tensor
-
-    def starts(self, rngs: list[torch.Generator]) -> list[Tensor]:
-        """Candidates within, one pool of (count, runs, *point)."""
-        centres = self.centre.expand(_BALL_STARTS, *self.centre.shape)
-        return [scattered(leaf(self.domain), centres, self.radius.expand(_BALL_STARTS, -1), rngs)]
-
-    def keep(self, worth: Map) -> Map:
-        """The same function with a penalty outside."""
-        middle = self.domain.embed(self.centre).unsqueeze(1)
-
-        def inside(z: Tensor) -> Tensor:
-            away = (self.domain.embed(z.unflatten(-1, self.domain.point_shape)) - middle).norm(dim=-1).squeeze(-1)
-            return worth(z) - _PENALTY * (away / self.radius - 1).clamp(min=0).square()
-
-        return inside
 
 
 @dataclass(frozen=True)
@@ -91,8 +65,6 @@ class Section:
     model        the surrogate whose improvement is sought
     told         the evaluations of that model; their values rank the starts
     pending      points under evaluation, flat, as the model sees them (runs, m, size); None if there are none
-    ball         the part of the domain that is searched; None for all of it
-    memories     what the section wants remembered, one for each run; empty for nothing
     basins       closed basins, which are left out; None if there are none
     ============ =====================================================================================================
     """
@@ -104,8 +76,6 @@ class Section:
     model: Surrogate
     told: Runs
     pending: Tensor | None
-    ball: Ball | None = None
-    memories: Sequence[Memory] = ()
     basins: Basins | None = None
 
 
@@ -126,18 +96,15 @@ def search(section: Section, rules: list[Surrogate], acquisition: str, optimiser
 
 def climb(section: Section, gain: Map, rules: list[Surrogate], optimiser: Optimiser) -> Tensor:
     """The same for any logarithm of a gain, a function of flat points (…, runs, 1, size) as the model sees them."""
-    told, domain, ball, basins = section.told, section.domain, section.ball, section.basins
+    told, domain, basins = section.told, section.domain, section.basins
     ranking = told.ranking if basins is None else torch.where(basins.free, told.ranking, torch.inf)
     chance = log_chance(rules, domain, section.reach)
     worth = constrained(lambda z: gain(section.see(z)), chance, told.feasible)
     within = limits(told.allowed, domain, section.reach)
-    if ball is None:
-        pools, restarts = candidates(leaf(domain), section.starts, ranking, told.rngs), _restarts(domain)
-    else:
-        pools, restarts, worth = ball.starts(told.rngs), _FEWER, ball.keep(worth)
+    pools = candidates(leaf(domain), section.starts, ranking, told.rngs)
     if basins is not None:
         worth = basins.keep_out(worth, section.see)
-    ascent = Climb(worth, domain, optimiser, restarts, within)
+    ascent = Climb(worth, domain, optimiser, _restarts(domain), within)
     z = ascent(pools)[0] if isinstance(domain, Manifold) else over_separate_values(ascent, pools, told)
     return section.reach(z.unsqueeze(1)).squeeze(1)
 

@@ -7,9 +7,9 @@ from nestbo.strategies.base import Standing, Strategy, Suggestion
 from nestbo.strategies.dropout import DropoutBO
 from nestbo.strategies.euclidean import EuclideanBO
 from nestbo.strategies.gabo import GaBO, HDGaBO
-from nestbo.strategies.policies import POLICIES
 from nestbo.strategies.random import RandomSearch
 from nestbo.strategies.rembo import REMBO
+from nestbo.strategies.retired import without_retired
 from nestbo.strategies.sir import SIRBO
 
 _SMALL = 10
@@ -30,8 +30,17 @@ def strategy(text: str) -> Strategy:
     Args:
         text: Its text form, such as "gabo:initial=3".
     """
-    method: Strategy = parse(text, STRATEGIES, "strategy", within=(POLICIES, "policy"))
+    method: Strategy = parse(text, STRATEGIES, "strategy")
     return method
+
+
+def stored_strategy(text: str) -> Strategy:
+    """The strategy that a store names, which an earlier version may have written.
+
+    Args:
+        text: Its text form.
+    """
+    return strategy(without_retired(text) if isinstance(text, str) else text)
 
 
 def default_strategy(space: Space, *, several: bool = False) -> Strategy:
@@ -53,5 +62,6 @@ __all__ = [
     "Strategy",
     "Suggestion",
     "default_strategy",
+    "stored_strategy",
     "strategy",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -12,10 +13,13 @@ from torch import Tensor
 from nestbo.manifolds import Space, released
 from nestbo.nested import Nesting
 from nestbo.search import Runs
+from nestbo.search.runs import successes
+from nestbo.strategies.base import Standing
 from nestbo.surrogate import Metric, Sight, Surrogate
 
 STRENGTHS = (0.25, 1.0)  # of full metrics: one that hardly moves, one that may lose a direction
 _DECAY = 0.9  # of what earlier predictions count, at each later one
+_FADING = 0.93  # the same of successes
 _WORST = -50.0  # nats that one prediction can cost
 
 
@@ -72,3 +76,25 @@ def forecast(model: Surrogate, x: Tensor) -> list[tuple[float, float, float]]:
     deviation = (variance + (model.gp.scale * model.gp.noise).unsqueeze(-1)).sqrt()
     each = [model.outputs.inverse(mean + side * deviation).squeeze(-1).tolist() for side in (-1, 0, 1)]
     return list(zip(*each, strict=True))
+
+
+def standings(names: Sequence[str], runs: Runs) -> list[Standing]:
+    """How the models that compete in the first run have done: by their suggestions, the older ones counting less."""
+    record = runs.record
+    made = [
+        (memory.arm, success) for memory, success in zip(record.memories[0], successes(record.scores[0]), strict=True)
+    ]
+    count = sum(arm is not None for arm, _ in made)
+    found = []
+    for name in names:
+        own = [success for arm, success in made if arm == name]
+        found.append(Standing(name, len(own), len(own) / max(1, count), _chance(own)))
+    return found
+
+
+def _chance(lucky: Sequence[bool]) -> float:
+    """The expected chance of success after these successes and failures, a priori one half."""
+    good = bad = 0.0
+    for success in lucky:
+        good, bad = _FADING * good + success, _FADING * bad + (not success)
+    return (1 + good) / (2 + good + bad)

@@ -21,13 +21,13 @@ from nestbo.kernels import kernel
 from nestbo.manifolds import SPD, Space, Sphere
 from nestbo.memory import Fit, Memory
 from nestbo.nested import NestedMapping, Nesting, smaller
-from nestbo.outputs import Log, Outputs, Standardise
+from nestbo.outputs import OUTPUTS, Log, Outputs, Standardise
 from nestbo.search import Runs, Section, constraint_models, farthest, rule_fits, rule_name, same, search, unrepeated
 from nestbo.search.runs import refits, together
 from nestbo.strategies.closing import close_basins
 from nestbo.strategies.competing import Kind, forecast, kinds_on, scores
 from nestbo.strategies.great_spheres import BESIDE, Outlook, beside, outlook, spans
-from nestbo.surrogate import Description, Effort, Surrogate, fit
+from nestbo.surrogate import CRITERIA, Description, Effort, Surrogate, fit
 
 EXTRINSIC = ("gaussian", "matern12", "matern32", "matern52")  # kernels of a straight distance
 _WHOLE_MATRICES = 6  # rows up to which matrices are searched as a whole, unless a latent dimension is told
@@ -42,7 +42,9 @@ class Learner:
 
     kernel: str
     acquisition: str
+    outputs: str
     optimiser: str
+    criterion: str
     priors: bool
     latent_dim: Any
     metric: str
@@ -66,7 +68,7 @@ class Learner:
         """The same for runs that search alike."""
         there = look.seen(runs)
         refining = runs.count % _REFINE == 0
-        outputs = Log if runs.count % 2 and not refining and not runs.noisy else Standardise
+        outputs = self._outputs(logarithmic=runs.count % 2 == 1 and not refining and not runs.noisy)
         kinds = self._kinds(space, look)
         chosen = scores(runs, kinds).argmax(1).tolist()
         leading = {kinds[k] for k in chosen}
@@ -84,6 +86,12 @@ class Learner:
         fits = {_fit_name(kind, outputs): models[kind].fits for kind in fitted}
         memories = self._remembered(look, models, rules, fits, x, memories)
         return unrepeated(space, x, memories, runs, lambda: farthest(space, space, same, rules, runs))
+
+    def _outputs(self, logarithmic: bool = False) -> type[Outputs]:
+        """How values are transformed: as told, or their logarithms when these have their turn."""
+        if self.outputs != "auto":
+            return OUTPUTS[self.outputs]
+        return Log if logarithmic else Standardise
 
     def serves(self, space: Space) -> bool:
         """Whether the latent dimension means something here: a sphere or matrices have one."""
@@ -105,7 +113,7 @@ class Learner:
         """The models behind the next suggestion, the one that has predicted best first."""
         look = outlook(space, spans(space, self.latent_dim, runs)[0].size, runs)
         kinds = self._kinds(space, look)
-        found, _ = self._fit(look.place, kinds, look.seen(runs), Standardise, set(kinds))
+        found, _ = self._fit(look.place, kinds, look.seen(runs), self._outputs(), set(kinds))
         leading = scores(runs, kinds)[0].argsort(descending=True, stable=True).tolist()
         ways = [look.mapping if kinds[k].nesting is None else found[kinds[k]].mapping for k in leading]
         named = {kinds[k].name: replace(found[kinds[k]], mapping=way) for k, way in zip(leading, ways, strict=True)}
@@ -163,7 +171,7 @@ class Learner:
     def _description(self, place: Space, kind: Kind, outputs: type[Outputs]) -> Description:
         latent, metric = place if kind.nesting is None else kind.nesting.latent, kind.metric(place)
         on = kernel(self.kernel, latent if metric is None else metric.sight.seen)
-        return Description(on, kind.nesting, outputs.fit, self.priors, metric=metric)
+        return Description(on, kind.nesting, outputs.fit, self.priors, CRITERIA[self.criterion], metric)
 
     def _search(
         self, model: Surrogate, way: NestedMapping, there: Runs, rules: list[Surrogate], refining: bool

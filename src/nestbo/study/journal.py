@@ -29,8 +29,6 @@ def news(memory: Memory, last: Memory) -> Iterator[str]:
     for name, fit in memory.fits.items():
         if fit.failed:
             yield f"the fit of {name} to {fit.evaluations} evaluations failed, and its start is used instead"
-    if memory.steep is not None and (last.steep is None or memory.steep[0] != last.steep[0]):
-        yield "the model is one of " + ("the logarithm of the values" if memory.steep[0] else "the values themselves")
     for index in sorted(set(memory.closed) - set(last.closed)):
         yield f"the basin around trial {index} is closed"
     for index in sorted(set(last.closed) - set(memory.closed)) if memory.fits else ():

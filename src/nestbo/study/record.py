@@ -17,7 +17,7 @@ from nestbo.errors import ArgumentError, ConstraintError, OffManifoldError, Stor
 from nestbo.history import Directions, Noise, Trial
 from nestbo.manifolds import Manifold, Space, space
 from nestbo.storage import Store
-from nestbo.strategies import Strategy, default_strategy, strategy
+from nestbo.strategies import Strategy, default_strategy, stored_strategy
 from nestbo.study.reading import SHAPE, Reading
 from nestbo.study.settings import (
     check_path,
@@ -130,7 +130,7 @@ class Record(Reading):
     def _resumed(cls, store: Store, constraints: Objective | None) -> Self:
         """The study that a store holds."""
         settings = store.settings()
-        where, method = space(settings["space"]), strategy(settings["strategy"])
+        where, method = space(settings["space"]), stored_strategy(settings["strategy"])
         kept = {name: settings[name] for name in ("seed", "direction", "noise")}
         return cls(where, method, store=store, constraints=constraints, objectives=settings.get("objectives"), **kept)
 

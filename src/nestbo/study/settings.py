@@ -105,10 +105,10 @@ def check_path(path: Any, needed: bool = False) -> None:
 
 def _as_written_today(name: str, stored: Any) -> Any:
     """A setting in today's spelling: an earlier version may have written the same strategy otherwise."""
-    from nestbo.strategies import strategy
+    from nestbo.strategies import stored_strategy
 
     try:
-        return strategy(stored).specification if name == "strategy" else stored
+        return stored_strategy(stored).specification if name == "strategy" else stored
     except ArgumentError:
         return stored
 

@@ -1,7 +1,7 @@
 """The surrogate: Gaussian processes on a manifold or on one nested in it, fitted to many runs at once."""
 
 from nestbo.surrogate.description import Data, Description, Effort
-from nestbo.surrogate.fitting import fit, steepness, worth_of_basis
+from nestbo.surrogate.fitting import fit
 from nestbo.surrogate.gp import GP, gram_root
 from nestbo.surrogate.likelihood import CRITERIA, leave_one_out, negative_log_likelihood
 from nestbo.surrogate.metric import Metric, Sight
@@ -23,6 +23,4 @@ __all__ = [
     "leave_one_out",
     "median_parameters",
     "negative_log_likelihood",
-    "steepness",
-    "worth_of_basis",
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 import torch
@@ -15,7 +14,6 @@ from nestbo.kernels import ManifoldKernel
 from nestbo.manifolds import Manifold
 from nestbo.memory import Fit
 from nestbo.optimise import lbfgs
-from nestbo.outputs import Log, Standardise
 from nestbo.surrogate.description import Data, Description, Effort
 from nestbo.surrogate.gp import GP, gram_root
 from nestbo.surrogate.likelihood import best_mean, best_scale, noisy_gram, scale_prior
@@ -28,12 +26,9 @@ Varied = Whole | Nested | Warped
 _LOG = logging.getLogger("nestbo")
 _FIT_POINTS = 500  # more cost time and change little
 _FEW_FIT_POINTS = 250  # where evaluations are so many that a model is given only some
-_CLEARLY = 0.2  # in nats per observation
 _FIT_ITERATIONS = 40
 _WARM_ITERATIONS = 10  # one more evaluation changes little
 _FIT_TOLERANCE = 1e-3
-_MOST_WORTH = 1e9  # where a fit has failed
-_FEWEST = 20  # data, or more than two for each parameter of a basis, may tell whether something is nested
 
 
 def fit(
@@ -107,27 +102,6 @@ def _fits(parameters: Tensor, basis: Tensor, value: Tensor, seen: int, data: Dat
     n = given if data.chosen_of is None else data.chosen_of
     counts = {"seen": None if seen == n else seen, "given": None if given == n else given}
     return tuple(Fit(tuple(p), n, tuple(b), failed=not math.isfinite(v), **counts) for p, b, v in rows)
-
-
-def steepness(model: Description, data: Data) -> Tensor:
-    """Whether the values of each run are clearly likelier after the logarithm than as they are, (runs,)."""
-    x, y, *_ = representative(_most(data), data.x, data.y)
-    some = Data(x, y, data.rngs)
-    fits = [fit(replace(model, outputs=map_.fit), some) for map_ in (Standardise, Log)]
-    plain, log = (fit.loss - fit.outputs.log_slope(y).sum(-1) for fit in fits)
-    return (plain - log > _CLEARLY * y.shape[-1]) & (y.amax(-1) > y.amin(-1))
-
-
-def worth_of_basis(nested: Surrogate, full: Surrogate, size: int) -> Tensor:
-    """How much likelier the nested model is than the full one, less what a basis of this size costs (BIC), (runs,).
-
-    Where something is nested it is positive, where nothing is it is negative; and zero while there are so few data
-    that nobody can tell.
-    """
-    n = nested.gp.z.shape[-1]
-    cost = size / 2 * math.log(n)
-    gain = (full.loss - nested.loss - cost).nan_to_num(0.0, _MOST_WORTH, -_MOST_WORTH)
-    return gain if max(cost, min(_FEWEST, 2 * size + 1)) <= n else torch.zeros_like(gain)
 
 
 def _most(data: Data) -> int:

@@ -11,7 +11,6 @@ from nestbo.experiment.rivals.stock import BoTorch
 from nestbo.experiment.rivals.turbo import Turbo
 from nestbo.specification import parse
 from nestbo.strategies import STRATEGIES, Strategy
-from nestbo.strategies.policies import POLICIES
 
 RIVALS: dict[str, type[Strategy]] = {"turbo": Turbo, "botorch": BoTorch, "local": Local}
 
@@ -24,7 +23,7 @@ def method(text: str) -> Strategy:
     name = text.split(":")[0]
     if name in ELSEWHERE and name not in RIVALS:
         raise ArgumentError(f"{name!r} brings a package of its own. Run it with python benchmarks/rivals.py.")
-    found: Strategy = parse(text, {**STRATEGIES, **RIVALS}, "strategy", within=(POLICIES, "policy"))
+    found: Strategy = parse(text, {**STRATEGIES, **RIVALS}, "strategy")
     return found
 
 
