@@ -106,7 +106,7 @@ class Learner:
             raise ArgumentError(
                 f'With metric="{self.metric}", latent_dim is for a Sphere or SPD, got {space}. Leave it out.'
             )
-        if isinstance(self.latent_dim, int):
+        if self.latent_dim not in (None, "auto"):
             smaller(space, self.latent_dim)
 
     def models(self, space: Space, runs: Runs) -> dict[str, Surrogate]:
