@@ -13,7 +13,7 @@ from nestbo.memory import Memory
 from nestbo.problems import problem
 
 GABO = Trials("ackley", "sphere:4", "gabo:metric=isotropic", (3, 4), latent_dim=2)
-HDGABO = Trials("ackley", "sphere:5", "hdgabo:latent_dim=2:choice=in-turn:outputs=standardise", (0, 1), latent_dim=2)
+HDGABO = Trials("ackley", "sphere:5", "hdgabo:latent_dim=2:outputs=standardise", (0, 1), latent_dim=2)
 RANDOM = Trials("ackley", "sphere:4", "randomsearch", (3, 4), latent_dim=2)
 
 
@@ -49,7 +49,9 @@ def test_a_run_in_parts_is_the_straight_run(trials, tmp_path):
     same(straight, parts)
 
 
-@pytest.mark.parametrize("method", ["hdgabo:latent_dim=2", "rembo:3:embeddings=2", "hdgabo:1:arms=fitted,"])
+@pytest.mark.parametrize(
+    "method", ["hdgabo:latent_dim=2", "rembo:3:embeddings=2", "hdgabo:latent_dim=1:metric=isotropic"]
+)
 def test_fits_that_are_dropped_are_of_no_use(method, tmp_path, monkeypatch):
     trials = Trials("ackley", "sphere:6", method, (0, 1), latent_dim=2)
     light = run(trials, 13, tmp_path / "light.npz", report=silent)

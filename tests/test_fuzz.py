@@ -53,7 +53,7 @@ def refused(kind, act):
 words = st.sampled_from(
     [
         *(*MANIFOLDS, *STRATEGIES, *":(),=:=. -+", "n", "p", "metric", "eigenvalues", "lower", "upper", "kernel"),
-        *("latent_dim", "arms", "initial", "outputs", "choice", "exact", "priors", "noise", "matern52", "auto", "full"),
+        *("latent_dim", "lift", "initial", "outputs", "metric", "exact", "priors", "noise", "matern52", "auto", "full"),
         *("none", "true", "nan", "inf", "-1", "0", "1", "2", "3", "2.5", "1e5", "1e400", "-0.0", "1_0", "٣", "½", "\0"),
         *("9" * 30, "9" * 400, "(sphere:2)", "\ud800", "\n", "0x1", "1e-320"),
     ]

@@ -69,9 +69,7 @@ class TestText:
         assert paper._single(SPD(10)).nesting == Nesting(SPD(10), SPD(5), logarithmic=True)
 
     def test_settings_of_earlier_versions_are_left_out_with_a_warning(self):
-        with pytest.warns(
-            UserWarning, match="arms=full,local, which nestbo 0.2 has no more. It goes on with"
-        ):
+        with pytest.warns(UserWarning, match="arms=full,local, which nestbo 0.2 has no more. It goes on with"):
             assert stored_strategy("hdgabo:latent_dim=5:arms=full,local") == HDGaBO(5)
         with pytest.warns(UserWarning, match="goes on with hdgabo"):
             assert stored_strategy("hdgabo:choice=(balanced:decay=0.9)") == HDGaBO()

@@ -349,8 +349,6 @@ class TestMistakes:
         ("make", "message"),
         [
             (lambda: GaBO(metric="euclidean"), "metric is one of isotropic, diagonal, full, auto"),
-            (lambda: GaBO(metric="full", outputs="log"), 'metric="full" decides about outputs itself'),
-            (lambda: HDGaBO(2, ("full",), metric="diagonal"), 'metric="diagonal" decides about arms itself'),
             (lambda: Study(Sphere(3), GaBO(metric="full", kernel="geodesic-gaussian")), "A metric is learned with"),
             (lambda: Study(Box([0.0], [1.0]), HDGaBO(1, metric="full")), "latent_dim is for a Sphere or SPD"),
         ],
@@ -359,16 +357,15 @@ class TestMistakes:
         with pytest.raises(ArgumentError, match=message):
             make()
 
-    def test_auto_leaves_a_model_alone_that_is_described_otherwise(self):
+    def test_auto_learns_where_kernel_and_space_allow_it(self):
         space = Sphere(3)
         assert GaBO().learns(space)
         assert HDGaBO(2).learns(space)
+        assert GaBO(outputs="log", criterion="leave-one-out").learns(space)
         for method in (
-            GaBO(outputs="log"),
             GaBO(kernel="heat"),
             GaBO.paper(),
             HDGaBO.paper(2),
-            HDGaBO(2, ("full",)),
             GaBO(metric="isotropic"),
         ):
             assert not method.learns(space)

@@ -21,7 +21,6 @@ FITTED = Memory(arm="full", fits={"full": Fit((0.0,), 5)})
         (replace(FITTED, arm="nested:2"), FITTED, ["suggested by nested:2, after full"]),
         (replace(FITTED, closed=(3, 7)), replace(FITTED, closed=(3,)), ["the basin around trial 7 is closed"]),
         (FITTED, replace(FITTED, closed=(3,)), ["the basin around trial 3 is open again"]),
-        (replace(FITTED, steep=(True, 9)), FITTED, ["the model is one of the logarithm of the values"]),
         (replace(FITTED, moved="to satisfy the constraints"), FITTED, ["moved, to satisfy the constraints"]),
         (
             replace(FITTED, fits={"full": Fit((0.0,), 5, failed=True)}),

@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import replace
 from importlib import import_module
 
 import pytest
@@ -14,7 +13,7 @@ from nestbo.kernels import kernel
 from nestbo.memory import Fit, Memory
 from nestbo.nested import NestedSphere, Nesting
 from nestbo.outputs import Standardise
-from nestbo.surrogate import CRITERIA, GP, Data, Description, Effort, fit, leave_one_out, steepness, worth_of_basis
+from nestbo.surrogate import CRITERIA, GP, Data, Description, Effort, fit, leave_one_out
 
 SPHERES = Nesting(Sphere(4), Sphere(1))
 MATRICES = Nesting(SPD(3), SPD(1))
@@ -211,30 +210,6 @@ class TestFit:
         surrogate = fit_nested(nesting, x, y, criterion=criterion, guess=guess)
         assert (nesting.bases.dist(surrogate.mapping.basis, truth) < 0.01).all()
 
-    def test_a_basis_is_worth_its_parameters_where_something_is_nested_and_only_there(self, rng):
-        _, x, nested = hidden(MATRICES, 60, rng, runs=3)
-        e = SPD(3).embed(x)
-        whole = (2 * e).sin().sum(-1) + e.square().sum(-1)
-        for y, worthwhile in ((nested, True), (whole, False)):
-            fits = (
-                fit_nested(MATRICES, x, y),
-                fit(Description(kernel("matern52", SPD(3))), Data(x, y, generators(3))),
-            )
-            assert ((worth_of_basis(*fits, MATRICES.bases.dim) > 0) == worthwhile).all()
-
-    def test_the_worth_of_a_basis_is_a_number_where_a_fit_has_failed(self, rng):
-        _, x, y = hidden(MATRICES, 20, rng)
-        good = fit_nested(MATRICES, x, y)
-        bad = replace(good, loss=torch.full_like(good.loss, math.inf))
-        assert worth_of_basis(good, good, 2).tolist() == pytest.approx([-math.log(20)])
-        assert [worth_of_basis(*pair, 2).item() for pair in ((good, bad), (bad, good), (bad, bad))] == [1e9, -1e9, 0]
-
-    def test_few_data_do_not_tell_what_a_basis_is_worth(self, rng):
-        for n, size in ((1, 2), (4, 2), (16, 8), (20, 14)):  # 14 parameters cost 21 nats
-            _, x, y = hidden(MATRICES, n, rng)
-            found = fit_nested(MATRICES, x, y)
-            assert worth_of_basis(found, replace(found, loss=found.loss + 9), size).tolist() == [0]
-
     def test_active_directions_of_the_full_model_are_a_guess(self, rng):
         """They are nearer than chance, and a fit that begins there ends with the subspace, though not at once."""
         truth, x, y = hidden(SPHERES, 60, rng)
@@ -369,27 +344,3 @@ class TestFit:
         surrogate = fit(Description(k, nesting), Data(x, x[..., 0], generators(1)), previous)
         assert surrogate.predict(x).isfinite().all()
         assert surrogate.fits[0].failed
-
-
-class TestSteepness:
-    """Whether values are clearly likelier after they were tamed."""
-
-    def fits(self, values, rng):
-        space = Sphere(3)
-        x = space.random(len(values), 30, rng=rng)
-        y = torch.stack([f(x[k]) for k, f in enumerate(values)])
-        return steepness(Description(kernel("matern52", space)), Data(x, y, generators(len(values)))).tolist()
-
-    def test_of_an_exponential_and_not_of_a_wave(self, rng):
-        steep = lambda x: (8 * x[:, 0]).exp()
-        wave = lambda x: (2 * x[:, 0]).sin() + x[:, 1]
-        assert self.fits([steep, wave, steep], rng) == [True, False, True]
-
-    def test_units_do_not_matter(self, rng):
-        steep = lambda x: (8 * x[:, 0]).exp()
-        wave = lambda x: (2 * x[:, 0]).sin() + x[:, 1]
-        cases = [lambda x, f=f, a=a, b=b: a * f(x) + b for f in (steep, wave) for a, b in ((1e-6, 0.0), (1e6, -3e5))]
-        assert self.fits(cases, rng) == [True, True, False, False]
-
-    def test_constants_are_not_steep(self, rng):
-        assert self.fits([lambda x: torch.ones_like(x[:, 0])], rng) == [False]

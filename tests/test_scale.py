@@ -13,7 +13,7 @@ from nestbo.kernels import kernel
 from nestbo.memory import Memory
 from nestbo.search import Runs, choosing, seen
 from nestbo.search.repeats import repeated
-from nestbo.strategies.policies import Record
+from nestbo.strategies.competing import standings
 from nestbo.surrogate import Description, fit
 
 SPHERE = nb.Sphere(3)
@@ -104,14 +104,15 @@ class TestWhatCountsAll:
         unseen = next(k for k in range(90) if k not in seen(SPHERE, runs).indices[0])
         assert repeated(SPHERE, runs.x[:, unseen], seen(SPHERE, runs)).tolist() == [True]
 
-    def test_policies_count_all_suggestions(self, few):
-        runs = made(90)
-        memories = [[Memory(arm="full") for _ in range(90)]]
-        (record,) = Record.each(replace(runs, memories=memories))
-        assert len(record.arms) == len(record.values) == record.turn == 90
+    def test_standings_count_all_suggestions(self, few):
+        runs = replace(made(90), memories=[[Memory(arm="full") for _ in range(90)]])
+        (standing,) = standings(["full"], seen(SPHERE, runs))
+        assert (standing.suggestions, standing.share) == (90, 1.0)
 
     @pytest.mark.parametrize(
-        "method", [nb.GaBO(), nb.HDGaBO(1), nb.HDGaBO(1, ("local",)), nb.EuclideanBO(), nb.REMBO(2, 1)], ids=repr
+        "method",
+        [nb.GaBO(), nb.HDGaBO(1), nb.HDGaBO(1, metric="isotropic"), nb.EuclideanBO(), nb.REMBO(2, 1)],
+        ids=repr,
     )
     def test_a_study_goes_on(self, few, method):
         """The next fit is due by the number of all evaluations, not by how many are seen."""
@@ -126,7 +127,6 @@ class TestWhatCountsAll:
 
     @pytest.mark.parametrize("noise", [None, "infer"])
     def test_matrices_with_constraints_and_noise(self, few, noise):
-        """The arms of matrices search locally, among all points."""
         space = nb.SPD(3, eigenvalues=(0.1, 5))
         study = nb.Study(space, nb.HDGaBO(2), seed=0, noise=noise)
         x = space.random(60, rng=torch.Generator().manual_seed(1))

@@ -35,7 +35,7 @@ def spaces() -> None:
 
 def studies(path: Path) -> None:
     """Ask, tell, run, read."""
-    strategy = nb.HDGaBO(latent_dim="auto", acquisition="logei", outputs="auto", metric="isotropic")
+    strategy = nb.HDGaBO(latent_dim="auto", acquisition="logei", outputs="auto", metric="auto")
     study = nb.Study(nb.Sphere(20), strategy, seed=1, store=path, direction="minimize", noise="infer")
     trial = study.ask()
     assert_type(trial, nb.Trial)
