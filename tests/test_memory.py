@@ -74,9 +74,7 @@ class TestJson:
         assert WHOLE.without(["full"]) is WHOLE
         assert set(WHOLE.fits) == {"nested:2", "constraint:0"}
 
-    @pytest.mark.parametrize(
-        "method", [nb.GaBO(), nb.HDGaBO(2), nb.HDGaBO(2, metric="isotropic"), nb.REMBO(2)], ids=repr
-    )
+    @pytest.mark.parametrize("method", [nb.GaBO(), nb.HDGaBO(2), nb.HDGaBO.paper(2), nb.REMBO(2)], ids=repr)
     def test_of_suggestions(self, method):
         """Each made from memories that went through JSON, and equal to that made from those that did not."""
         space = nb.SPD(3, eigenvalues=(0.1, 5.0))
@@ -342,7 +340,7 @@ class TestFacts:
             "constraints": [1.0, -2.0],
             "lost": ["gone"],
         }
-        assert dict(trial.notes) == {"arm": "full", "start": 4, "noise": 9.0}
+        assert dict(trial.notes) == {"arm": "full", "best": 4, "noise": 9.0}
         assert dict(trial.with_failure("motor").notes)["failed"] == "motor"
         with pytest.raises(TypeError):
             told.notes["arm"] = "other"

@@ -343,8 +343,8 @@ def test_a_strategy_without_arms_says_so():
     assert "has no arms" in texts(plots.draw(study(nb.Sphere(2), strategy=nb.RandomSearch()), "arms"))
 
 
-def test_a_summary_has_the_standings_of_arms_that_compete():
-    made = nested("sphere")
+def test_a_summary_has_the_standings_of_models_that_compete():
+    made = nb.Study(nb.Sphere(2), nb.GaBO(initial=3), seed=0).run(lambda x: float(x[0]), 6, progress=False)
     numbers = plots.summarise(made)["arms"]
     assert numbers == [dataclasses.asdict(standing) for standing in made.standings()]
     assert sum(arm["share"] for arm in numbers) == pytest.approx(1)

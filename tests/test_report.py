@@ -71,7 +71,7 @@ def sections(reader):
 
 @pytest.fixture(scope="module")
 def arms():
-    """A short run in which each arm has its turn, with a failure that attacks the page."""
+    """A short run with a nested model, and with a failure that attacks the page."""
     study = nb.Study(nb.Sphere(5), nb.HDGaBO(2, initial=3, metric="isotropic"))
 
     def objective(x):
@@ -93,10 +93,10 @@ def attacked(arms):
 
 def test_all_there_is_to_say(arms):
     reader = read(arms, name="robot", facts={"budget": 12, "objective": "robot.py:cost", "seed": 987654321})
-    assert sections(reader) == ["best", "convergence", "model", "subspace", "arms", "failures", "trials", "settings"]
+    assert sections(reader) == ["best", "convergence", "model", "subspace", "failures", "trials", "settings"]
     kinds = [image["data-kind"] for image in reader.all("img")]
     drawn = ["best", "convergence", "surrogate", "predictions", "importance"]
-    assert kinds == [*drawn, "latent", "subspace", "reconstruction", "arms"]
+    assert kinds == [*drawn, "latent", "subspace", "reconstruction"]
     assert all(image["alt"] for image in reader.all("img"))
     assert reader.all("progress") == [{"max": "12", "value": "9", "aria-label": "Evaluations done"}]
     assert f"{arms.best.value:.6g}".replace("-", "−") in reader.text
@@ -493,7 +493,7 @@ def test_a_browser_shows_it(chromium, attacked, tmp_path, width):
     assert chromium.get_log("browser") == []
     assert chromium.execute_script("return window.hit") is None
     sizes = chromium.execute_script("return [...document.images].map(i => i.complete && i.naturalWidth)")
-    assert len(sizes) == 9
+    assert len(sizes) == 8
     assert min(sizes) > 100
     assert chromium.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     assert chromium.execute_script("return getComputedStyle(document.querySelector('.tiles')).display") == "flex"

@@ -111,7 +111,7 @@ class TestWhatCountsAll:
 
     @pytest.mark.parametrize(
         "method",
-        [nb.GaBO(), nb.HDGaBO(1), nb.HDGaBO(1, metric="isotropic"), nb.EuclideanBO(), nb.REMBO(2, 1)],
+        [nb.GaBO(), nb.HDGaBO(1), nb.EuclideanBO(), nb.REMBO(2, 1)],
         ids=repr,
     )
     def test_a_study_goes_on(self, few, method):
