@@ -23,12 +23,11 @@ import torch
 
 import nestbo as nb
 from nestbo.memory import Memory
-from nestbo.strategies import Runs, gabo
-from nestbo.strategies.arms import LIFTS
+from nestbo.strategies import Runs, learning, single
+from nestbo.strategies.single import LIFTS
 
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 MATRICES = "spd:10:eigenvalues=0.001,5"
-NESTED = ("incumbent",)
 TARGETS = {
     ("nested HD-GaBO", "sphere:50", 100): 0.3,
     ("nested HD-GaBO", "sphere:50", 300): 1.0,
@@ -54,8 +53,9 @@ def timed(stage, f):
 
 def watch():
     """Time the stages of a suggestion."""
-    for name, stage in (("fit", "fit"), ("steepness", "outputs"), ("search", "acquisition")):
-        setattr(gabo, name, timed(stage, getattr(gabo, name)))
+    for module in (learning, single):
+        for name, stage in (("fit", "fit"), ("search", "acquisition")):
+            setattr(module, name, timed(stage, getattr(module, name)))
     for name, lift in LIFTS.items():
         LIFTS[name] = timed("lift", lift)
 
@@ -67,8 +67,8 @@ def latent_dim(space):
 def method(name, space):
     return {
         "GaBO": nb.GaBO(),
-        "nested HD-GaBO": nb.HDGaBO(latent_dim(space), NESTED, outputs="standardise"),
-        "HD-GaBO": nb.HDGaBO(latent_dim(space)),
+        "nested HD-GaBO": nb.HDGaBO(latent_dim(space), metric="isotropic"),
+        "HD-GaBO": nb.HDGaBO(),
     }[name]
 
 
