@@ -78,7 +78,8 @@ class Learner:
         for k in dict.fromkeys(chosen):
             which = [run for run, own in enumerate(chosen) if own == k]
             part, model = there.take(which), models[kinds[k]].take(which)
-            x[which], found = self._search(model, look.mapping.of_run(which), part, rules, refining)
+            domain = look.place if kinds[k].nesting is None else model.mapping.latent  # with what is fixed today
+            x[which], found = self._search(domain, model, look.mapping.of_run(which), part, rules, refining)
             noise = model.noise_near_best if runs.noisy else [None] * len(which)
             for run, memory, variance in zip(which, found, noise, strict=True):
                 memories[run] = replace(memory, arm=kinds[k].name, noise=variance)
@@ -174,7 +175,13 @@ class Learner:
         return Description(on, kind.nesting, outputs.fit, self.priors, CRITERIA[self.criterion], metric)
 
     def _search(
-        self, model: Surrogate, way: NestedMapping, there: Runs, rules: list[Surrogate], refining: bool
+        self,
+        domain: Space,
+        model: Surrogate,
+        way: NestedMapping,
+        there: Runs,
+        rules: list[Surrogate],
+        refining: bool,
     ) -> tuple[Tensor, list[Memory]]:
         """Outside of closed basins, or, refining, anywhere."""
         if there.noisy:
@@ -183,11 +190,11 @@ class Learner:
         ranking = there.ranking if basins is None else torch.where(basins.free, there.ranking, torch.inf)
         each = torch.arange(len(there.x), device=there.x.device)
         near = there.x[each, ranking.argmin(1)].unsqueeze(1)
-        latent, axes = model.mapping.latent, len(model.gp.kernel.space.point_shape)
+        axes = len(model.gp.kernel.space.point_shape)
         section = Section(
-            latent,
+            domain,
             lambda z: way.lift(model.mapping.lift_near(z, near)),
-            lambda z: model.see(z.unflatten(-1, latent.point_shape)).flatten(-axes),
+            lambda z: model.see(z.unflatten(-1, domain.point_shape)).flatten(-axes),
             model.mapping.project(there.x),
             model,
             there,
