@@ -1,13 +1,17 @@
 """Methods on spaces with separate values: laws, exactness, no repeats, constraints, noise, pending points, batches."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 import nestbo as nb
 from nestbo import Box, Choice, GaBO, HDGaBO, Integer, Levels, Product, RandomSearch, Simplex, Sphere, Study
-from nestbo.acquisition import OPTIMISERS
+from nestbo.acquisition import OPTIMISERS, Limits
+from nestbo.manifolds import fixed
 from nestbo.search.mixed import Climb, combinations, every, neighbours, over_separate_values
 from nestbo.search.runs import Runs
+from nestbo.search.turns import exchanged
 from nestbo.testing import STRATEGY_LAWS
 
 FEW = Product(Sphere(2), Integer(0, 3), Choice("a", "b"))
@@ -94,6 +98,59 @@ class TestSearches:
         assert (points[:, :3] == x[:3]).all()
         around = neighbours(MANY, MANY.random(4, rng=rng))
         MANY.check(around)
+
+
+def suggested(space, tools):
+    """A run whose suggestions had these places of a choice, the last factor of a space, after one random point."""
+    x = space.random(len(tools) + 1, rng=torch.Generator().manual_seed(0))
+    x[:, -1] = torch.tensor([0, *tools], dtype=torch.float64)
+    memories = [nb.Memory(), *(nb.Memory(arm="full") for _ in tools)]
+    return Runs(x[None], torch.zeros(1, len(x)), x[None, :0], [torch.Generator()], [memories])
+
+
+class TestTurns:
+    SPACE = Product(Sphere(2), Choice("a", "b", "c"))
+
+    def turn(self, tools, space=SPACE):
+        points, ready = exchanged(space, suggested(space, tools))
+        return points[0, -1].item() if ready else None
+
+    def test_every_value_has_its_turn_when_suggestions_are_many_and_when_they_double(self):
+        assert self.turn([0] * 14) is None
+        assert self.turn([0] * 15) == 1
+        assert self.turn([0] * 14 + [1]) == 2
+        assert self.turn([0] * 14 + [1, 2]) is None
+        assert self.turn([0] * 28 + [1, 1, 2]) == 2
+        assert self.turn([0] * 28 + [1, 1, 2, 2]) is None
+
+    def test_it_is_the_best_point_with_this_value(self):
+        told = suggested(self.SPACE, [0] * 15)
+        told = replace(told, y=(torch.arange(16) - 5.0).square()[None])
+        points, ready = exchanged(self.SPACE, told)
+        assert ready.tolist() == [True]
+        assert points[0, :3].tolist() == told.x[0, 5, :3].tolist()
+        known = replace(told, pending=points[None], asked=[[nb.Memory()]])
+        assert exchanged(self.SPACE, known)[1].tolist() == [False]
+
+    def test_points_under_evaluation_count(self):
+        told = suggested(self.SPACE, [0] * 15)
+        point = told.x[:, 0].index_fill(1, torch.tensor([3]), 1.0)
+        points, _ = exchanged(self.SPACE, told.with_pending(point, [nb.Memory(arm="full")]))
+        assert points[0, -1] == 2
+
+    def test_random_points_and_fixed_choices_do_not(self):
+        told = suggested(self.SPACE, [0] * 15)
+        assert not exchanged(self.SPACE, replace(told, memories=[[nb.Memory()] * 16]))[1]
+        named = Product(direction=Sphere(2), tool=Choice("a", "b", "c"))
+        assert not exchanged(fixed(named, {"tool": "a"}), told)[1]
+
+    def test_the_search_goes_there_where_it_is_allowed(self):
+        pool = self.SPACE.random_each(40, [torch.Generator().manual_seed(0)])
+        climb = Climb(lambda z: (z[..., 0] - 50 * z[..., 3])[..., 0], self.SPACE, OPTIMISERS["lbfgs"], 8)
+        told = suggested(self.SPACE, [0] * 15)
+        assert over_separate_values(climb, [pool], told)[0, -1] == 1
+        never = Limits(lambda x: 0.5 - x[..., 3:], smooth=False)
+        assert over_separate_values(replace(climb, limits=never), [pool], told)[0, -1] == 0
 
 
 class TestRepeats:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from torch import Tensor
 from nestbo.acquisition import Limits, Optimiser, maximise
 from nestbo.manifolds import Finite, Product, Space, leaf
 from nestbo.search.runs import Runs
+from nestbo.search.turns import exchanged
 
 _FEW = 32  # combinations, in each of which there is a climb
 _CLIMBS = 16  # at least so many in all
@@ -52,7 +53,21 @@ class Climb:
 
 
 def over_separate_values(climb: Climb, pools: list[Tensor], told: Runs) -> Tensor:
-    """The best point of a domain with separate values, one for each run, (runs, *point)."""
+    """The best point of a domain with separate values, one for each run, (runs, *point).
+
+    In runs in which it is a neglected value's turn, the point is one with this value.
+    """
+    points, ready = exchanged(climb.domain, told)
+    if not ready.any():
+        return _searched(climb, pools, told)
+    if climb.limits is not None:
+        ready &= climb.limits.allow(points)
+    axes = [None] * len(climb.domain.point_shape)
+    return torch.where(ready[(..., *axes)], points, _searched(climb, pools, told))
+
+
+def _searched(climb: Climb, pools: list[Tensor], told: Runs) -> Tensor:
+    """The same by the acquisition function alone."""
     domain, count = climb.domain, combinations(climb.domain)
     if leaf(domain).dim == 0:
         return _listed(_new_only(climb, told), pools)
@@ -153,4 +168,4 @@ def _new_only(climb: Climb, told: Runs) -> Climb:
         again = (z == known).all(-1).any(-1)
         return climb.worth(z) - _KNOWN * again.to(z)
 
-    return Climb(worth, climb.domain, climb.optimiser, climb.restarts, climb.limits)
+    return replace(climb, worth=worth)
