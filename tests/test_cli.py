@@ -692,10 +692,14 @@ def test_observed_constraints_and_noise():
     best = json.loads(invoke("best", "s.db", "--json").stdout)
     assert best["index"] == 1
     assert best["recommended"]["index"] in (1, 4)
-    assert "recommended" in invoke("best", "s.db").stdout
+    low, high = best["recommended"]["interval"]
+    assert low < best["recommended"]["mean"] < high
+    assert f"mean   {best['recommended']['mean']:.6g}, with 95 % between {low:.6g} and {high:.6g}" in (
+        invoke("best", "s.db").stdout
+    )
     shown = invoke("show", "s.db").stdout
     assert "told, infeasible" in shown
-    assert "recommended" in shown
+    assert f"recommended, with the posterior mean {best['recommended']['mean']:.6g}" in shown
     rows = list(csv.DictReader(io.StringIO(invoke("export", "s.db").stdout)))
     assert [(row["constraint0"], row["constraint1"]) for row in rows][:3] == [("-0.5", "2.0"), ("0.0", "1.0"), ("", "")]
 

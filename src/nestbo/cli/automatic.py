@@ -138,7 +138,7 @@ def _evaluate(study: Study, f: Objective, budget: int, *, numpy: bool, quiet: bo
 
 
 def _print_best(study: Study, json: bool) -> None:
-    best, trust = study.best, study.recommend() if study.history.noisy else None
+    best, trust = study.best, study.recommendation() if study.history.noisy else None
     if best is not None:
         put({**brief(best), **recommendation(study)}) if json else typer.echo(described(best, trust))
 

@@ -63,15 +63,23 @@ def _in_words(facts: dict[str, Any]) -> dict[str, str]:
         return {**plain, "trials": trials, "front": f"trials {members}" if members else "none yet"}
     best = facts["best"]
     found = "none yet" if best is None else f"{best['value']!r} (trial {best['index']})"
-    trust = {"trust": f"trial {facts['recommended']['index']}, recommended"} if "recommended" in facts else {}
-    return {**plain, "trials": trials, "best": found, **trust}
+    return {**plain, "trials": trials, "best": found, **_trust(facts)}
+
+
+def _trust(facts: dict[str, Any]) -> dict[str, str]:
+    """Which trial a noisy study recommends, in words."""
+    if "recommended" not in facts:
+        return {}
+    trial = facts["recommended"]
+    return {"trust": f"trial {trial['index']}, recommended, with the posterior mean {trial['mean']:.6g}"}
 
 
 @app.command()
 def best(store: Store, json: Json = False) -> None:
     """Print the best trial with all digits. The exit code is 1 if there is none yet.
 
-    If values are noisy, print also the recommended trial, which has the best posterior mean.
+    If values are noisy, print also the recommended trial, which has the best posterior mean, and this mean with its
+    95 % interval.
     """
     with read(store) as study:
         if study.several:
@@ -82,7 +90,7 @@ def best(store: Store, json: Json = False) -> None:
         if json:
             put({**brief(trial), **recommendation(study)})
         else:
-            typer.echo(described(trial, study.recommend() if study.history.noisy else None))
+            typer.echo(described(trial, study.recommendation() if study.history.noisy else None))
 
 
 @app.command()

@@ -16,6 +16,7 @@ from nestbo.text import cell, dumps, printable
 
 if TYPE_CHECKING:
     from nestbo.study import Study
+    from nestbo.study.judging import Recommendation
     from nestbo.study.light import Light
 
 Times = Mapping[int, tuple[float | None, float | None]]
@@ -46,13 +47,14 @@ def _values(trial: Trial) -> dict[str, Any]:
     return {} if trial.value is None else {"value": trial.value}
 
 
-def described(trial: Trial, recommended: Trial | None = None) -> str:
+def described(trial: Trial, trust: Recommendation | None = None) -> str:
     """A told trial for the eye, its numbers to the last bit, and the one that a noisy study recommends."""
     best = f"best   {trial.value!r} (trial {trial.index})\n{_whole(trial)}"
-    if recommended is None:
+    if trust is None:
         return best
     why = "recommended: values are noisy, and its posterior mean is the best"
-    return f"{best}\ntrust  trial {recommended.index}, {why}\n{_whole(recommended)}"
+    mean = f"mean   {trust.mean:.6g}, with 95 % between {trust.low:.6g} and {trust.high:.6g}"
+    return f"{best}\ntrust  trial {trust.trial.index}, {why}\n{mean}\n{_whole(trust.trial)}"
 
 
 def described_front(study: Study | Light) -> str:
@@ -67,8 +69,10 @@ def described_front(study: Study | Light) -> str:
 
 def recommendation(study: Study | Light) -> dict[str, Any]:
     """What a noisy study recommends; nothing for another."""
-    found = study.recommend() if study.history.noisy and not study.several else None
-    return {} if found is None else {"recommended": brief(found)}
+    found = study.recommendation() if study.history.noisy and not study.several else None
+    if found is None:
+        return {}
+    return {"recommended": {**brief(found.trial), "mean": found.mean, "interval": [found.low, found.high]}}
 
 
 def record(trial: Trial, times: Times) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import os
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from nestbo.errors import ArgumentError, StoreError
 from nestbo.history import Trial
@@ -15,6 +15,9 @@ from nestbo.storage import Store
 from nestbo.study.mending import Mending
 from nestbo.study.reading import SHAPE
 from nestbo.study.settings import directed, noise_of, objective_names
+
+if TYPE_CHECKING:  # which needs torch
+    from nestbo.study.judging import Recommendation
 
 _NEEDED = ("space", "strategy", "seed", "direction", "noise")
 
@@ -72,13 +75,13 @@ class Light(Mending):
             raise StoreError(f"The points in {self._store.path} are damaged: one is not finite. Restore a copy.")
         return trials
 
-    def recommend(self) -> Trial | None:
-        """The told trial to rely on, for which a model is fitted where values are noisy."""
+    def recommendation(self) -> Recommendation | None:
+        """The told trial to rely on where values are noisy, for which a model is fitted; None for exact values."""
         from nestbo.study.study import Study
 
         assert self._store.path is not None
         with Study.load(self._store.path) as study:
-            return study.recommend()
+            return study.recommendation()
 
 
 def _simple(settings: dict[str, Any]) -> bool:
