@@ -22,15 +22,16 @@ from torch import Tensor
 from nestbo.acquisition import OPTIMISERS, constrained
 from nestbo.fronts import non_dominated, ranks
 from nestbo.interrupts import load
-from nestbo.kernels import ManifoldKernel, kernel
+from nestbo.kernels import kernel
 from nestbo.manifolds import Space
-from nestbo.memory import Memory
+from nestbo.memory import Fit, Memory
 from nestbo.outputs import OUTPUTS
 from nestbo.search import Runs, Section, constraint_models, farthest, rule_fits, rule_name, same, unrepeated
 from nestbo.search.feasibility import log_chance
 from nestbo.search.runs import refits, together
 from nestbo.search.sections import climb
-from nestbo.surrogate import GP, Data, Description, Surrogate, fit
+from nestbo.strategies.competing import Kind
+from nestbo.surrogate import Data, Description, Surrogate, fit
 
 _LATE = (
     "botorch.acquisition.multi_objective.logei",
@@ -42,7 +43,11 @@ _SAMPLES = {2: 64, 3: 16}  # of the values at the front; for each one the space 
 _FEWEST_SAMPLES = 8  # of four objectives and more, where there are many boxes
 _BASELINE = 24  # evaluations that may belong to the front of noisy ones
 _AT_ONCE = 2**23  # correlations that are held in memory: 64 MB, a few times
+_WITHOUT, _DIAGONAL = Kind("isotropic"), Kind("diagonal", strength=1.0, diagonal=True)
+_FULL = Kind("full", strength=1.0)
+_KINDS = {"isotropic": (_WITHOUT,), "diagonal": (_DIAGONAL,), "full": (_FULL,), "auto": (_WITHOUT, _DIAGONAL)}
 _BEYOND = 0.1  # of the range of values: how much worse than the worst one the reference is
+_FAR = 3  # every so many suggestions, the reference is worse than all values
 _JOINTLY = 32  # points under evaluation whose values are sampled; of more the expected values are believed
 
 
@@ -52,15 +57,18 @@ def objective_name(k: int) -> str:
 
 
 class Joint(Model):  # type: ignore[misc]
-    """Processes of m objectives, the runs of a batch, as one BoTorch model with m independent outputs."""
+    """Models of m objectives, the runs of a batch, as one BoTorch model with m independent outputs.
 
-    def __init__(self, gp: GP) -> None:
+    It takes flat points of the space. Each objective may see them by a metric of its own.
+    """
+
+    def __init__(self, model: Surrogate) -> None:
         super().__init__()
-        self.gp = gp
+        self.model = model
 
     @property
     def num_outputs(self) -> int:
-        return len(self.gp.z)
+        return len(self.model.gp.z)
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -75,38 +83,46 @@ class Joint(Model):  # type: ignore[misc]
     ) -> Any:
         """The joint posterior at X (…, q, size), of all objectives."""
         each = X.unsqueeze(-3).expand(*X.shape[:-2], self.num_outputs, *X.shape[-2:])
-        found = self.gp.posterior(each, observation_noise=observation_noise).distribution
+        seen = _flat(self.model, each.unflatten(-1, self.model.mapping.ambient.point_shape))
+        found = self.model.gp.posterior(seen, observation_noise=observation_noise).distribution
         posterior = GPyTorchPosterior(MultitaskMultivariateNormal.from_batch_mvn(found, task_dim=-1))
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
 
-def hypervolume_gain(gp: GP, runs: Runs, pending: Tensor | None) -> Callable[[Tensor], Tensor]:
-    """The logarithm of the expected gain of hypervolume, a function of flat points (…, q, size).
+def _flat(model: Surrogate, x: Tensor) -> Tensor:
+    """What the models of m objectives see of points (…, m, q, *point), flat."""
+    return model.see(x).flatten(-len(model.gp.kernel.space.point_shape))
 
-    ``gp`` are the processes of the objectives, ``runs`` a single run, and ``pending`` (m, size) points under
-    evaluation. The hypervolume is in the units of the models.
+
+def hypervolume_gain(model: Surrogate, runs: Runs) -> Callable[[Tensor], Tensor]:
+    """The logarithm of the expected gain of hypervolume, a function of flat points (…, q, size) of the space.
+
+    ``model`` holds the models of the objectives, ``runs`` is a single run. Its points under evaluation count as part of
+    the front. The hypervolume is in the units of the models.
     """
     load(*_LATE)
     from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
     from botorch.acquisition.multi_objective.objective import GenericMCMultiOutputObjective
     from botorch.sampling import SobolQMCNormalSampler
 
-    seed, among = runs.y.shape[1] + (0 if pending is None else len(pending)), _among(runs)
-    if pending is not None and len(pending) > _JOINTLY:
-        points = pending.unflatten(-1, gp.kernel.space.point_shape)
-        gp, pending = gp.given(points.expand(len(gp.z), *points.shape)), None
-        among = torch.cat([among, among.new_ones(len(points))])
+    x, pending, among = runs.x[0], runs.pending[0], _among(runs)
+    if len(pending) > _JOINTLY:
+        believed = model.see(pending.expand(len(model.gp.z), *pending.shape))
+        model = replace(model, gp=model.gp.given(believed))
+        x, among = torch.cat([x, pending]), torch.cat([among, among.new_ones(len(pending))])
+        pending = pending[:0]
+    gp = model.gp
     outcomes = (gp.moments(gp.x)[0] if runs.noisy else gp.z).mT
     baseline = _baseline(outcomes, among, runs.noisy)
     samples = _SAMPLES.get(len(gp.z), _FEWEST_SAMPLES)
     with _uncompiled():
         gain: Callable[[Tensor], Tensor] = qLogNoisyExpectedHypervolumeImprovement(
-            Joint(gp),
-            -_reference(outcomes[among]),
-            gp.x[0, baseline].flatten(1),
-            sampler=SobolQMCNormalSampler(torch.Size([samples]), seed=seed),
+            Joint(model),
+            -_reference(outcomes[among], runs.count),
+            x[baseline].flatten(1),
+            sampler=SobolQMCNormalSampler(torch.Size([samples]), seed=runs.count),
             objective=GenericMCMultiOutputObjective(lambda values, X=None: -values),  # noqa: N803
-            X_pending=pending,
+            X_pending=pending.flatten(1) if len(pending) else None,
             cache_root=False,
         )
     correlations = (len(baseline) + 1) * gp.z.numel()  # of one candidate and the front with all evaluations
@@ -127,11 +143,16 @@ def _among(runs: Runs) -> Tensor:
     return told
 
 
-def _reference(outcomes: Tensor) -> Tensor:
-    """Up to where volume counts, (m,): a little worse than the worst of outcomes (n, m).
+def _reference(outcomes: Tensor, count: int) -> Tensor:
+    """Up to where volume counts, (m,), after so many evaluations with outcomes (n, m).
 
-    A reference close to the front, as is common, gives its ends no value: the search then never finds them.
+    It is a little worse than the worst of the front, so that the front is filled and pushed. Now and then it is a
+    little worse than all outcomes: a reference close to the front gives what lies beyond its ends no value.
     """
+    front = outcomes if count % _FAR == 0 else outcomes[non_dominated(outcomes)]
+    worst, best = front.amax(0), front.amin(0)
+    if bool((worst > best).all()):
+        return worst + _BEYOND * (worst - best)
     worst, best = outcomes.amax(0), outcomes.amin(0)
     return worst + _BEYOND * torch.where(worst > best, worst - best, 1)
 
@@ -169,6 +190,7 @@ class Many:
     outputs: str
     optimiser: str
     priors: bool
+    metric: str = "isotropic"
 
     def propose(self, space: Space, runs: Runs) -> tuple[Tensor, list[Memory]]:
         """One point for each run, with a memory; one run after the other, for each has boxes of its own."""
@@ -177,46 +199,67 @@ class Many:
 
     def models(self, space: Space, runs: Runs) -> dict[str, Surrogate]:
         """The model of each objective, and those of observed constraints."""
-        on = kernel(self.kernel, space)
-        found = self._fit(on, runs.take([0]))
+        found, _ = self._best(space, runs.take([0]))
         each = {objective_name(k): found.take([k]) for k in range(len(found.fits))}
-        return each | {rule_name(k): rule for k, rule in enumerate(constraint_models(on, runs))}
+        return each | {rule_name(k): rule for k, rule in enumerate(self._rules(space, runs))}
 
     def promise(self, space: Space, runs: Runs, x: Tensor) -> Tensor:
         """What is maximised, at points x (n, *point), (n,): the gain, and the chance that observed constraints hold."""
-        on = kernel(self.kernel, space)
-        model, rules = self._fit(on, runs), constraint_models(on, runs)
+        (model, _), rules = self._best(space, runs), self._rules(space, runs)
         chance = log_chance(rules, space, same)
         with torch.no_grad():
             flat = x.flatten(1)[:, None, None]
-            return constrained(_gain(model, runs), chance, runs.feasible)(flat).reshape(len(x))
+            return constrained(hypervolume_gain(model, runs), chance, runs.feasible)(flat).reshape(len(x))
 
     def _suggest(self, space: Space, runs: Runs) -> tuple[Tensor, list[Memory]]:
         """The suggestion of a single run."""
-        on = kernel(self.kernel, space)
-        model, rules = self._fit(on, runs), constraint_models(on, runs)
-        section = Section(space, same, same, runs.x, model, _ranked(model, runs), model.seen(runs.pending))
-        gain = _gain(model, runs)
-        x = space.project(climb(section, gain, rules, OPTIMISERS[self.optimiser]))
-        own = {objective_name(k): one for k, one in enumerate(model.fits)}
-        memories = [Memory(arm=_ARM, fits=own | rule_fits(rules, 0))]
+        (model, fits), rules = self._best(space, runs), self._rules(space, runs)
+        section = Section(space, same, same, runs.x, model, _ranked(model, runs), None)
+        x = space.project(climb(section, hypervolume_gain(model, runs), rules, OPTIMISERS[self.optimiser]))
+        memories = [Memory(arm=_ARM, fits=fits | rule_fits(rules, 0))]
         return unrepeated(space, x, memories, runs, partial(farthest, space, space, same, rules, runs))
 
-    def _fit(self, on: ManifoldKernel, runs: Runs) -> Surrogate:
+    def _rules(self, space: Space, runs: Runs) -> list[Surrogate]:
+        return constraint_models(kernel(self.kernel, space), runs)
+
+    def _best(self, space: Space, runs: Runs) -> tuple[Surrogate, dict[str, Fit]]:
+        """The models of the objectives that predict values best from the others, and the fits of all that compete."""
+        kinds = [kind for kind in _KINDS[self.metric] if _learnable(kind, space)] or [_WITHOUT]
+        models = {kind: self._fit(space, kind, runs) for kind in kinds}
+        fits = {_fit_name(kind, k): one for kind, model in models.items() for k, one in enumerate(model.fits)}
+        return max(models.values(), key=_foresight), fits
+
+    def _fit(self, space: Space, kind: Kind, runs: Runs) -> Surrogate:
         """A model of each objective of a single run, fitted together: the objectives are the runs of a batch."""
         assert runs.outcomes is not None
         y = runs.outcomes[0].mT.contiguous()
         x = runs.x.expand(len(y), *runs.x.shape[1:])
         noise = None if runs.variances is None else y.new_tensor(runs.variances).unsqueeze(-1).expand(y.shape)
-        previous, effort = together([refits(runs, objective_name(k))[0] for k in range(len(y))])
+        previous, effort = together([refits(runs, _fit_name(kind, k))[0] for k in range(len(y))])
         data = Data(x, y, runs.rngs * len(y), noise, runs.data.chosen_of)
-        return fit(Description(on, outputs=OUTPUTS[self.outputs].fit, priors=self.priors), data, previous, effort)
+        return fit(self._description(space, kind), data, previous, effort)
+
+    def _description(self, space: Space, kind: Kind) -> Description:
+        metric = kind.metric(space)
+        on = kernel(self.kernel, space if metric is None else metric.sight.seen)
+        return Description(on, outputs=OUTPUTS[self.outputs].fit, priors=self.priors, metric=metric)
 
 
-def _gain(model: Surrogate, runs: Runs) -> Callable[[Tensor], Tensor]:
-    """The gain that models of the objectives of a single run promise."""
-    pending = model.seen(runs.pending)
-    return hypervolume_gain(model.gp, runs, None if pending is None else pending[0])
+def _learnable(kind: Kind, space: Space) -> bool:
+    """Whether a metric of this kind has anything to learn here."""
+    metric = kind.metric(space)
+    return metric is None or metric.size > 0
+
+
+def _fit_name(kind: Kind, k: int) -> str:
+    """What the fit of the model of the k-th objective is called in memories."""
+    return objective_name(k) if kind is _WITHOUT else f"{objective_name(k)}:{kind.name}"
+
+
+def _foresight(model: Surrogate) -> float:
+    """How well each value is predicted from the others, in nats, of all objectives together."""
+    mean, variance = model.gp.leave_one_out()
+    return float(-((model.gp.z - mean).square() / variance + variance.log()).sum() / 2)
 
 
 def _ranked(model: Surrogate, runs: Runs) -> Runs:
