@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NAMES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md")
 _HIDDEN = re.compile(r"^```.*?^```|<!--.*?-->|^(?: {4}|\t)\S.*?$|(?<=\])\([^)\s]*\)", re.DOTALL | re.MULTILINE)
 _BREAK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )|\||^#.*$", re.MULTILINE)
-_END = re.compile(r"(?<=[.?!])[\"”*_)]*\s+(?=[^a-z]|nestbo)")
+_END = re.compile(r"(?<=[.?!])(?<!\bal\.)(?<![Ee]q\.)[\"”*_)]*\s+")  # but for "et al." and "eq."
 _WORD = re.compile(r"\w")
 
 
