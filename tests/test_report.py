@@ -3,6 +3,8 @@
 import base64
 import hashlib
 import http.client
+import json
+import math
 import re
 import shutil
 import signal
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from typer.testing import CliRunner
@@ -53,16 +56,28 @@ class Reader(HTMLParser):
         self.tags.append((tag, dict(attrs)))
 
     def handle_data(self, data):
-        self.text += data
+        if self.tags and self.cdata_elem is None:
+            self.text += data
 
     def all(self, tag):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
 def read(study, **options):
-    html = page(study, **options)
-    assert "could not be" not in html
-    return Reader(html)
+    reader = Reader(page(study, **options))
+    assert "could not be" not in reader.text
+    return reader
+
+
+def scripts(reader):
+    """The scripts that a browser runs: data are none."""
+    return [attributes for attributes in reader.all("script") if attributes.get("type") != "application/json"]
+
+
+def given(html, kind):
+    """What Plotly is given for one chart."""
+    found = re.search(f'data-chart="{kind}".*?<script type="application/json">(.*?)</script>', html, re.DOTALL)
+    return json.loads(found[1])
 
 
 def sections(reader):
@@ -93,7 +108,8 @@ def attacked(arms):
 
 def test_all_there_is_to_say(arms):
     reader = read(arms, name="robot", facts={"budget": 12, "objective": "robot.py:cost", "seed": 987654321})
-    assert sections(reader) == ["best", "convergence", "model", "subspace", "failures", "trials", "settings"]
+    found = ["best", "convergence", "model", "subspace", "failures", "timeline", "trials", "settings"]
+    assert sections(reader) == found
     kinds = [image["data-kind"] for image in reader.all("img")]
     drawn = ["best", "convergence", "surrogate", "predictions", "importance"]
     assert kinds == [*drawn, "latent", "subspace", "reconstruction"]
@@ -116,7 +132,7 @@ def test_the_direction_is_that_of_the_study(way):
     study = nb.Study(nb.Sphere(2), nb.RandomSearch(), direction=way).run(cost, 4, progress=False)
     reader = read(study)
     assert {"minimize": "Minimising", "maximize": "Maximising"}[way] in reader.text
-    assert sections(reader) == ["best", "convergence", "trials", "settings"]
+    assert sections(reader) == ["best", "convergence", "timeline", "trials", "settings"]
 
 
 def test_a_study_without_trials():
@@ -182,6 +198,94 @@ def test_the_same_study_gives_the_same_pictures():
     assert pictures[0] == pictures[1]
 
 
+# charts
+
+
+@pytest.fixture(scope="module")
+def lab():
+    """Named parameters of several kinds, values over some powers of ten, and a failure."""
+    space = nb.Product(force=nb.Box(0, 40), rate=nb.Box(1e-6, 1, scale="log"), passes=nb.Integer(1, 8),
+                       tool=nb.Choice("soft", EVIL[:20]), wrist=nb.Quaternion())  # fmt: skip
+    study = nb.Study(space, nb.GaBO(initial=4), seed=1)
+    return study.run(lambda force, **rest: _failing(force, len(study.history)), 9, progress=False)
+
+
+def _failing(force, count):
+    if count == 3:
+        raise RuntimeError(EVIL)
+    return (force - 12) ** 2 + 1e-3
+
+
+@pytest.fixture(scope="module")
+def lab_page(lab):
+    return page(lab, name="lab")
+
+
+def traces(html, kind, face=0):
+    return {trace["name"]: trace for trace in given(html, kind)["faces"][face]["data"]}
+
+
+def test_convergence_has_a_log_scale_and_a_reference(lab, lab_page):
+    value, log = given(lab_page, "convergence")["faces"]
+    assert (value["layout"]["yaxis"].get("type"), log["layout"]["yaxis"]["type"]) == (None, "log")
+    drawn, best = traces(lab_page, "convergence"), lab.best
+    assert drawn["value"]["x"] == [trial.index for trial in lab.history if trial.status == "told"]
+    assert drawn["failed"]["x"] == [2]
+    assert drawn["best so far"]["y"][-1] == pytest.approx(best.value)
+    reference = drawn["random search, as the model expects"]["y"]
+    assert reference == sorted(reference, reverse=True)
+    gaps = traces(lab_page, "convergence", 1)["value"]["y"]
+    assert gaps.count(None) == 1  # the best value itself
+    assert min(gap for gap in gaps if gap is not None) > 0
+
+
+def test_parallel_coordinates_show_every_named_number(lab, lab_page):
+    (face,) = given(lab_page, "parameters")["faces"]
+    assert face["layout"]["xaxis"]["ticktext"][:4] == ["force", "rate", "passes", "tool"]
+    assert len(face["data"]) == 8
+    best = face["data"][-1]
+    assert best["name"].startswith("best")
+    unit = [lab.best.parameters["force"] / 40, 1 + math.log10(lab.best.parameters["rate"]) / 6]
+    assert best["y"][:2] == pytest.approx(unit, abs=1e-6)
+
+
+def test_slices_pass_through_the_best_point(lab, lab_page):
+    faces = {face["label"]: face for face in given(lab_page, "slices")["faces"]}
+    assert list(faces)[:4] == ["force", "rate", "passes", "tool"]
+    assert faces["rate"]["layout"]["xaxis"]["type"] == "log"
+    mean = next(trace for trace in faces["force"]["data"] if trace["name"] == "expected value")
+    wanted = lab.model().predict(lab.best.x).item()
+    assert np.interp(lab.best.parameters["force"], mean["x"], mean["y"]) == pytest.approx(wanted, abs=3.0)
+    assert faces["passes"]["data"][0]["x"] == [str(k) for k in range(1, 9)]
+
+
+def test_overlapping_evaluations_lie_in_lanes_of_their_own():
+    study = nb.Study(nb.Sphere(2), nb.RandomSearch())
+    for trial in study.ask(3):
+        time.sleep(0.002)
+        study.tell(trial, 1.0)
+    study.run(cost, 2, progress=False)
+    (told,) = given(page(study), "timeline")["faces"][0]["data"]
+    assert told["y"][:3] == [1, 2, 3]
+    assert set(told["y"]) == {1, 2, 3}
+
+
+def test_charts_of_a_stranger_are_text_too(lab_page):
+    text = json.dumps([given(lab_page, kind) for kind in ("convergence", "parameters", "slices", "timeline")])
+    assert "window.hit" not in re.sub(r"&lt;[^<]*", "", text)
+    assert not re.search(r"<(?!br>|extra>|/extra>)", text)
+    assert "&lt;/td&gt;" in text
+
+
+def test_the_table_has_a_column_for_each_named_parameter(lab_page):
+    labels = [cell["data-label"] for cell in Reader(lab_page).all("td") if cell.get("class") == "parameter"]
+    assert labels == ["force", "rate", "passes", "tool", "wrist"] * 9
+
+
+def test_a_page_stays_small(lab_page, attacked):
+    assert max(len(html.encode()) for html in (lab_page, attacked)) < 3e6
+
+
 # what is not
 
 
@@ -190,13 +294,14 @@ def test_nothing_comes_from_elsewhere(attacked):
     addresses = [a[key] for _, a in reader.tags for key in ("src", "href", "action", "data") if key in a]
     assert addresses
     assert [address[:40] for address in addresses if not address.startswith(("data:", "#"))] == []
-    assert "url(" not in attacked
-    assert "@import" not in attacked
+    style = "".join(re.findall(r"<style[^>]*>(.*?)</style>", attacked, re.DOTALL))
+    assert "url(" not in style
+    assert "@import" not in style
 
 
 def test_names_and_failures_are_text_and_nothing_else(attacked):
     reader = Reader(attacked)
-    assert len(reader.all("script")) == 1
+    assert len(scripts(reader)) == 2
     assert reader.all("svg") == []
     assert {name for _, attributes in reader.tags for name in attributes if name.startswith("on")} == set()
     assert reader.text.count("window.hit = 1") >= 4
@@ -209,7 +314,7 @@ def test_memories_of_a_stranger_are_text_too():
     sign(study._store.file.connection)
     study._known = type(study._known)()
     reader = read(nb.Study.copy(study))
-    assert len(reader.all("script")) == 1
+    assert len(scripts(reader)) == 2
     assert "<script>x</script>" in reader.text
 
 
@@ -221,11 +326,14 @@ def test_only_the_script_of_the_page_may_run(attacked):
     policy = next(
         a["content"] for a in Reader(attacked).all("meta") if a.get("http-equiv") == "Content-Security-Policy"
     )
-    for tag, directive in (("script", "script-src"), ("style", "style-src")):
-        content = re.search(f"<{tag}>(.*?)</{tag}>", attacked, re.DOTALL)[1]
-        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-        assert f"{directive} 'sha256-{digest}'" in policy
-    assert "default-src 'none'" in policy
+    allowed = dict(part.split(" ", 1) for part in policy.split("; "))
+    for pattern, directive in ((r"<script>(.*?)</script>", "script-src"), (r"<style[^>]*>(.*?)</style>", "style-src")):
+        contents = re.findall(pattern, attacked, re.DOTALL)
+        digests = [base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() for content in contents]
+        assert {f"'sha256-{digest}'" for digest in digests} == set(allowed[directive].split())
+        assert len(digests) == 2
+    assert allowed["default-src"] == "'none'"
+    assert allowed["img-src"] == "data:"
 
 
 # copies
@@ -500,6 +608,97 @@ def test_a_browser_shows_it(chromium, attacked, tmp_path, width):
     assert EVIL in chromium.title
 
 
+def settled(chromium, html, tmp_path, width=1400):
+    """The page, with its charts drawn."""
+    shown(chromium, html, tmp_path, width)
+    deadline = time.monotonic() + 20
+    while chromium.execute_script("return document.querySelectorAll('[data-chart]:not(:has(.main-svg))').length"):
+        assert time.monotonic() < deadline, chromium.get_log("browser")
+        time.sleep(0.05)
+    return chromium
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_charts_take_the_place_of_pictures_and_nothing_is_cut(chromium, lab_page, tmp_path, width):
+    settled(chromium, lab_page, tmp_path, width)
+    assert chromium.get_log("browser") == []
+    assert chromium.execute_script("return window.hit") is None
+    kinds = chromium.execute_script("return [...document.querySelectorAll('[data-chart]')].map(f => f.dataset.chart)")
+    assert kinds == ["convergence", "parameters", "slices", "predictions", "timeline"]
+    parts = "figure, figure .chart, .main-svg, table:not(.sortable), section"
+    wide = """return [...document.querySelectorAll(arguments[0])].filter(
+        e => e.getBoundingClientRect().right > innerWidth || e.scrollWidth > e.clientWidth + 1).map(e => e.outerHTML)"""
+    assert [html[:60] for html in chromium.execute_script(wide, parts)] == []
+    table = "return document.querySelector('.sortable').scrollWidth <= document.querySelector('#trials').clientWidth"
+    assert width > 400 or chromium.execute_script(table)
+    covered = "return getComputedStyle(document.querySelector('[data-kind=convergence]').parentElement).display"
+    assert chromium.execute_script(covered) == "none"
+
+
+def test_a_log_scale_is_chosen_and_kept(chromium, lab_page, tmp_path):
+    settled(chromium, lab_page, tmp_path)
+    select = chromium.find_element("css selector", "[data-chart=convergence] select")
+    select.send_keys("Distance")
+    kind = "return document.querySelector('[data-chart=convergence] .chart')._fullLayout.yaxis.type"
+    for _ in range(2):
+        deadline = time.monotonic() + 10
+        while chromium.execute_script(kind) != "log" and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert chromium.execute_script(kind) == "log"
+        settled(chromium, lab_page, tmp_path)
+
+
+def test_the_keyboard_moves_from_trial_to_trial(chromium, lab_page, tmp_path):
+    settled(chromium, lab_page, tmp_path)
+    plot = chromium.find_element("css selector", "[data-chart=convergence] .chart")
+    said = chromium.find_element("css selector", "[data-chart=convergence] output")
+    plot.send_keys("\ue014")  # the arrow to the right
+    assert said.get_property("textContent").startswith("trial 0, value")
+    plot.send_keys("\ue010")  # end
+    assert said.get_property("textContent").startswith("trial 8, value")
+    assert chromium.execute_script("return document.querySelectorAll('.hoverlayer .hovertext').length") == 1
+
+
+def test_charts_follow_a_dark_page(chromium, lab_page, tmp_path):
+    settled(chromium, lab_page, tmp_path)
+    ink = "return document.querySelector('[data-chart=convergence] .chart')._fullLayout.font.color"
+    light = chromium.execute_script(ink)
+    dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
+    deadline = time.monotonic() + 10
+    while chromium.execute_script(ink) == light and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert (light, chromium.execute_script(ink)) == ("#1d2430", "#e8ebf0")
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_paper_and_browsers_without_scripts_get_pictures(chromium, lab_page, tmp_path):
+    settled(chromium, lab_page, tmp_path)
+    shows = """const seen = s => getComputedStyle(document.querySelector(s)).display;
+        return [seen('[data-kind=convergence]'), seen('[data-chart=convergence] .chart'), seen('.choice')]"""
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert chromium.execute_script(shows) == ["block", "none", "none"]
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    chromium.refresh()
+    chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    assert chromium.find_element("css selector", "[data-kind=convergence]").is_displayed()
+    assert not chromium.find_element("id", "parameters").is_displayed()
+
+
+def test_the_tree_of_a_screen_reader_has_names_and_no_ticks(chromium, lab_page, tmp_path):
+    settled(chromium, lab_page, tmp_path)
+    nodes = chromium.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    tree = [(n["role"]["value"], n.get("name", {}).get("value", "")) for n in nodes if not n["ignored"]]
+    groups = [name for role, name in tree if role == "group" and "trials" in name]
+    assert any(name.startswith("Values and the best so far, trial by trial. Values of 9 trials.") for name in groups)
+    assert {"Zoom in", "Zoom out", "Reset axes"} <= {name for role, name in tree if role == "button"}
+    assert ("combobox", "Vertical axis") in tree
+    assert not [name for role, name in tree if role == "StaticText" and name == "best so far"]
+    named = ("button", "combobox", "image", "link", "region", "table")
+    assert [role for role, name in tree if role in named and not name] == []
+
+
 def test_the_table_sorts(chromium, tmp_path):
     study = nb.Study(nb.Sphere(2), nb.RandomSearch())
     for value in (10.0, 9.0, -2.5, None, 1e-3, 100.0):
@@ -546,7 +745,15 @@ def test_the_page_renews_itself(chromium, watching):
 
 def test_files_of_the_page_are_shipped():
     folder = Path(nb.__file__).parent / "report"
-    assert {"page.html", "page.css", "page.js"} <= {file.name for file in folder.iterdir()}
+    names = {"page.html", "page.css", "page.js", "charts.css", "charts.js"}
+    assert names <= {file.name for file in folder.iterdir()}
+
+
+def test_plotly_is_as_published():
+    folder = Path(nb.__file__).parent / "report" / "vendor"
+    digest = hashlib.sha256((folder / "plotly-basic.min.js").read_bytes()).hexdigest()
+    assert digest in (folder / "README.md").read_text()
+    assert "MIT" in (folder / "LICENSE.plotly").read_text()
 
 
 @pytest.mark.parametrize(

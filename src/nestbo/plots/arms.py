@@ -45,37 +45,39 @@ def _groups(view: View) -> tuple[tuple[list[Trial], dict[str, Any]], ...]:
 
 
 def _values(axes: Any, view: View) -> None:
-    place, best = view.places, view.best
+    best = view.best
     for trials, marks in _groups(view):
         if trials and trials[0].value is not None:
-            axes.scatter([place[t.index] for t in trials], [t.value for t in trials], **marks)
+            axes.scatter([t.index for t in trials], [t.value for t in trials], **marks)
         elif trials:
             low = axes.get_xaxis_transform()
-            axes.scatter([place[t.index] for t in trials], [0.03] * len(trials), transform=low, **marks)
+            axes.scatter([t.index for t in trials], [0.03] * len(trials), transform=low, **marks)
     curve = np.array([np.nan if value is None else value for value in view.best_so_far])
-    axes.step(range(1, len(curve) + 1), curve, where="post", color=BLUE, linewidth=1.6, label="best so far")
-    axes.scatter([place[best.index]], [best.value], label=f"best: {number(best.value)}", **BEST)
+    axes.step(
+        [trial.index for trial in view.finished], curve, where="post", color=BLUE, linewidth=1.6, label="best so far"
+    )
+    axes.scatter([best.index], [best.value], label=f"best: {number(best.value)}", **BEST)
     axes.margins(y=0.12)
-    _evaluations(axes, view)
+    _trials(axes, view)
     axes.tick_params(labelbottom=False)
     value_axis(axes, view.values)
 
 
 def _strip(axes: Any, view: View, names: list[str]) -> None:
     """One row for each arm."""
-    place, row = view.places, {name: k for k, name in enumerate(names)}
+    row = {name: k for k, name in enumerate(names)}
     for trials, marks in _groups(view):
-        at = [(place[t.index], row[name]) for t in trials if (name := t.memory.arm or _START) in row]
+        at = [(t.index, row[name]) for t in trials if (name := t.memory.arm or _START) in row]
         if at:
             axes.scatter(*zip(*at, strict=True), **marks)
-    axes.scatter([place[view.best.index]], [row.get(view.best.memory.arm or _START, 0)], **BEST)
-    _evaluations(axes, view)
-    axes.set(xlabel="evaluation", yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.5, -0.5))
+    axes.scatter([view.best.index], [row.get(view.best.memory.arm or _START, 0)], **BEST)
+    _trials(axes, view)
+    axes.set(xlabel="trial", yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.5, -0.5))
 
 
-def _evaluations(axes: Any, view: View) -> None:
+def _trials(axes: Any, view: View) -> None:
     """Both panels have the same horizontal axis."""
-    axes.set_xlim(0, len(view.finished) + 1)
+    axes.set_xlim(-1, view.finished[-1].index + 1)
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
 
 

@@ -11,7 +11,7 @@ from matplotlib.colors import CenteredNorm
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from nestbo.manifolds import SPD, Grassmann, Product, Rotation, Space, Sphere, Torus
+from nestbo.manifolds import SPD, Grassmann, Product, Quaternion, Rotation, Space, Sphere, Torus
 from nestbo.plots.sliders import draw_rows, rows, slides
 from nestbo.plots.style import BLUE, GREEN, GREY, INK, RED, figure, number, words
 from nestbo.plots.view import Array, Study, View
@@ -146,6 +146,15 @@ def _frame(axes: Any, space: Space, x: Array) -> None:
     axes.set_axis_off()
 
 
+def _turned(axes: Any, space: Space, x: Array) -> None:
+    """The rotation of a unit quaternion, its real part first, by where it takes the axes."""
+    w, v = x[0], x[1:]
+    cross = np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
+    _frame(axes, space, np.eye(3) + 2 * w * cross + 2 * cross @ cross)
+    said = "the axes, turned (real part first)"
+    axes.text2D(0.5, -0.02, said, transform=axes.transAxes, ha="center", fontsize=8.5)
+
+
 def _arrow_in_globe(axes: Any, space: Space, x: Array) -> None:
     """The direction, its shadow on the equator, and the axes."""
     axes.plot_wireframe(*_ball(13), rstride=10, cstride=2, color="#C9C9C9", linewidth=0.5)
@@ -239,5 +248,6 @@ _PANELS: tuple[tuple[type[Space], Callable[[Any], bool], Panel], ...] = (
     (SPD, lambda space: space.n == 2, Panel(_ellipse)),
     (SPD, lambda space: space.n == 3, Panel(_ellipsoid, "3d")),
     (Rotation, lambda space: True, Panel(_frame, "3d")),
+    (Quaternion, lambda space: True, Panel(_turned, "3d")),
     (Torus, lambda space: space.n <= 6, Panel(_dials, width=4.6)),
 )

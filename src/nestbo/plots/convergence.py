@@ -1,4 +1,4 @@
-"""Values and the best so far, against evaluations."""
+"""Values and the best so far, trial by trial."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ def convergence(study: Study) -> Figure:
         return words(view.title, view.nothing)
     made, best = figure(view.title), view.best
     axes: Any = made.add_subplot()
-    place = view.places
     groups = (([t for t in view.told if t.feasible], "value", ALLOWED), (view.infeasible, "infeasible", HOLLOW))
     for trials, label, marks in groups:
         if trials:
-            axes.scatter([place[t.index] for t in trials], [t.value for t in trials], label=label, **marks)
+            axes.scatter([t.index for t in trials], [t.value for t in trials], label=label, **marks)
     curve = np.array([np.nan if value is None else value for value in view.best_so_far])
-    axes.step(range(1, len(curve) + 1), curve, where="post", color=BLUE, linewidth=2, label="best so far")
-    axes.scatter([place[best.index]], [best.value], label=f"best: {number(best.value)}", **BEST)
+    axes.step(
+        [trial.index for trial in view.finished], curve, where="post", color=BLUE, linewidth=2, label="best so far"
+    )
+    axes.scatter([best.index], [best.value], label=f"best: {number(best.value)}", **BEST)
     if view.failed:
-        at = [place[trial.index] for trial in view.failed]
+        at = [trial.index for trial in view.failed]
         lines = axes.get_xaxis_transform()
         axes.scatter(at, [0.03] * len(at), transform=lines, label="failed", **FAILED)
     _finish(axes, view.values)
@@ -39,7 +40,7 @@ def convergence(study: Study) -> Figure:
 
 
 def _finish(axes: Any, values: Array) -> None:
-    axes.set_xlabel("evaluation")
+    axes.set_xlabel("trial")
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     axes.margins(x=0.03, y=0.12)
     value_axis(axes, values)

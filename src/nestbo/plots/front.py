@@ -53,7 +53,7 @@ def _pair(axes: Any, view: View, pair: tuple[int, int], names: tuple[str, ...]) 
         if trials:
             axes.scatter(*_columns(trials, pair), label=label, **marks)
     if len(names) == 2 and best:
-        _edge(axes, view.history)
+        axes.plot(*stairs(view.history), color=RED, linewidth=1.2, alpha=0.6, zorder=3)
     ways = [view.history.directions[k] for k in pair]
     axes.set(xlabel=_axis(names[pair[0]], ways[0]), ylabel=_axis(names[pair[1]], ways[1]))
     axes.margins(0.1)
@@ -67,14 +67,15 @@ def _columns(trials: list[Trial], pair: tuple[int, int]) -> list[list[float]]:
     return [[trial.values[k] for trial in trials] for k in pair]
 
 
-def _edge(axes: Any, history: History) -> None:
-    """The stairs between the front and what it dominates."""
+def stairs(history: History) -> tuple[list[float], list[float]]:
+    """The corners of the stairs between the front of two objectives and what it dominates."""
     signs = history.signs.numpy()
     values = np.array(sorted({tuple(signs * np.array(trial.values)) for trial in history.front}))
     worst = signs * np.array(history.worst)
     across = np.concatenate([values[:1, 0], values[:, 0], [max(worst[0], values[-1, 0])]])
     down = np.concatenate([[max(worst[1], values[0, 1])], values[:, 1], values[-1:, 1]])
-    axes.step(signs[0] * across, signs[1] * down, where="post", color=RED, linewidth=1.2, alpha=0.6, zorder=3)
+    x, y = np.repeat(across, 2)[1:], np.repeat(down, 2)[:-1]
+    return (signs[0] * x).tolist(), (signs[1] * y).tolist()
 
 
 def hypervolume(study: Study) -> Figure:
@@ -85,11 +86,13 @@ def hypervolume(study: Study) -> Figure:
     made = figure(view.title)
     axes: Any = made.add_subplot()
     volumes = volumes_so_far(view.finished)
-    axes.step(range(1, len(volumes) + 1), volumes, where="post", color=BLUE, linewidth=2, label="hypervolume")
+    axes.step(
+        [trial.index for trial in view.finished], volumes, where="post", color=BLUE, linewidth=2, label="hypervolume"
+    )
     if view.failed:
-        at = [view.places[trial.index] for trial in view.failed]
+        at = [trial.index for trial in view.failed]
         axes.scatter(at, [0.03] * len(at), transform=axes.get_xaxis_transform(), label="failed", **FAILED)
-    axes.set_xlabel("evaluation")
+    axes.set_xlabel("trial")
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     value_axis(axes, np.array(volumes), f"volume up to ({', '.join(map(number, view.finished.worst))})")
     legend(made, axes)

@@ -23,10 +23,14 @@ def importance(study: Study) -> Figure:
     first, total = shares(view.space, view.model) if len(parts(view.space)) > 1 else ([], [])
     slopes = directions(view.space, view.model, view.points(view.told))
     rows = min(_MOST, max(len(first), len(slopes), 3))
-    made = figure(view.title, 9.2, 1.9 + 0.32 * rows)
-    left, right = made.subplots(1, 2)
-    _parts(left, first, total)
-    _directions(right, slopes)
+    made = figure(view.title, 9.2 if total and slopes else 6.4, 1.9 + 0.32 * rows)
+    panels = made.subplots(1, 2 if total and slopes else 1, squeeze=False)[0]
+    if total:
+        _parts(panels[0], first, total)
+    if slopes:
+        _directions(panels[-1], slopes)
+    if not total and not slopes:
+        say(panels[0], "The space has one part, and no directions to compare.")
     return made
 
 
@@ -40,9 +44,6 @@ def _why(view: View) -> str:
 
 def _parts(axes: Any, first: list[Share], total: list[Share]) -> None:
     """Two bars for each part, the most important on top."""
-    if not total:
-        say(axes, "The space has one part;\nsee the directions in it.")
-        return
     order = sorted(range(len(total)), key=lambda k: -total[k].value)[:_MOST]
     place = np.arange(len(order))
     for shift, colour, label, found in ((-0.2, BLUE, "alone", first), (0.2, ORANGE, "with the others", total)):
@@ -55,9 +56,6 @@ def _parts(axes: Any, first: list[Share], total: list[Share]) -> None:
 
 def _directions(axes: Any, found: list[Share]) -> None:
     """A bar for each direction, the steepest on top."""
-    if not found:
-        say(axes, "This space has no directions\nto compare.")
-        return
     shown = found[:_MOST]
     _bars(axes, np.arange(len(shown)), shown, 0.6, BLUE, "")
     axes.set_yticks(np.arange(len(shown)), [share.name for share in shown])

@@ -27,14 +27,14 @@ def factors(mapping: Any) -> list[Any]:
 
 
 def fits(view: View, name: str) -> Iterator[tuple[int, list[Tensor]]]:
-    """The bases of a model, one per factor, with the place in the run of the trial whose memory holds them."""
+    """The bases of a model, one per factor, with the index of the trial whose memory holds them."""
     shapes = [part.basis.shape[-2:] for part in factors(view.models[name].mapping)]
-    for place, trial in enumerate(view.finished, 1):
+    for trial in view.finished:
         fit = trial.memory.fits.get(name)
         if fit is not None and fit.basis:
             basis = torch.tensor(fit.basis, dtype=torch.float64)
             packed = basis.split([rows * columns for rows, columns in shapes])
-            yield place, [part.reshape(shape) for part, shape in zip(packed, shapes, strict=True)]
+            yield trial.index, [part.reshape(shape) for part, shape in zip(packed, shapes, strict=True)]
 
 
 def refitted(mapping: Any, bases: list[Tensor], x: Tensor) -> Any:

@@ -29,7 +29,7 @@ def reconstruction(study: Study) -> Figure:
     _points(axes, view, name, errors(model.mapping.fit_lift(x), x))
     _along(axes, view, name)
     _usual(axes, view)
-    axes.set(xlabel="evaluation", ylabel="distance of x and lift(project(x))", xlim=(0, len(view.finished) + 1))
+    axes.set(xlabel="trial", ylabel="distance of x and lift(project(x))", xlim=(-1, view.finished[-1].index + 1))
     axes.set_ylim(bottom=0)
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     legend(made, axes)
@@ -54,7 +54,7 @@ def _points(axes: Any, view: View, name: str, away: Array) -> None:
     arms = [trial.memory.arm for trial in view.finished]
     inside = np.array([trial.memory.arm is not None and name in trial.memory.fits for trial in view.finished])
     start = np.array([arm is None for arm in arms])
-    place = np.arange(1, len(away) + 1)
+    place = np.array([trial.index for trial in view.finished])
     groups = (
         (start, GREY, "o", "start"),
         (inside, BLUE, "o", "from the nested space"),
@@ -67,12 +67,12 @@ def _points(axes: Any, view: View, name: str, away: Array) -> None:
 
 def _along(axes: Any, view: View, name: str) -> None:
     """Root mean squares over the points known at a fit, with its basis and the lift nearest to them."""
-    found = [(place, bases) for place, bases in fits(view, name) if place > 1]
+    found = [(place, bases) for place, bases in fits(view, name) if place > view.finished[0].index]
     found = [found[k] for k in np.unique(np.linspace(0, len(found) - 1, _FITS).astype(int))] if found else []
     x, means = view.points(list(view.finished)), []
     with torch.no_grad():
         for place, bases in found:
-            known = x[: place - 1]
+            known = x[: sum(trial.index < place for trial in view.finished)]
             away = errors(refitted(view.models[name].mapping, bases, known), known)
             means.append(float(np.sqrt(np.mean(away**2))))
     if means:

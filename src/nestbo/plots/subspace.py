@@ -28,7 +28,7 @@ def subspace(study: Study) -> Figure:
     if not models:
         return words(view.title, unnested(view))
     name, model = next(iter(models.items()))
-    now = len(view.finished) + 1, [part.basis for part in factors(model.mapping)]
+    now = view.finished[-1].index + 1, [part.basis for part in factors(model.mapping)]
     found = [*fits(view, name), now]
     made = figure(f"{view.title}; model {name}", 8.6, 6.0)
     cells = made.add_gridspec(2, 2, width_ratios=[2.6, 1], height_ratios=[1.7, 1])
@@ -94,6 +94,6 @@ def _angles(axes: Any, found: list[tuple[int, list[Tensor]]]) -> None:
         axes.plot(places[1:], largest, ".-", color=BLUE, linewidth=1.6, label="largest angle to the fit before")
         axes.plot(places[1:], np.transpose(others), ".", color=GREY, markersize=4)
         axes.plot([], [], ".", color=GREY, label="the others to the fit before")
-    axes.set(xlim=(0.5, places[-1] + 0.5), ylim=(-2, 92), yticks=[0, 30, 60, 90], xlabel="evaluation")
+    axes.set(xlim=(-0.5, places[-1] + 0.5), ylim=(-2, 92), yticks=[0, 30, 60, 90], xlabel="trial")
     axes.set_ylabel("angle (degrees)")
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))

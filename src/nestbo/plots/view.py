@@ -87,11 +87,6 @@ class View:
         return curve
 
     @property
-    def places(self) -> dict[int, int]:
-        """For the index of each finished trial, the how manieth it is."""
-        return {trial.index: k for k, trial in enumerate(self.finished, 1)}
-
-    @property
     def improved(self) -> list[Trial]:
         """The told trials that were better than all before them."""
         bests = [None, *self.best_so_far]
