@@ -365,9 +365,9 @@ class TestPictures:
 
     def test_the_report(self, study):
         html = nb.report.page(study)
-        assert "could not be" not in html
+        assert "could not be drawn" not in html
         for kind in ("front", "hypervolume", "predictions error", "predictions energy"):
             assert f'data-kind="{kind}"' in html
         assert 'data-kind="best"' not in html
         assert "error (minimize), energy (maximize) on" in html
-        assert html.count('<tr class="best">') == len(study.front)
+        assert html.count('<tr role="row" class="best">') == len(study.front)

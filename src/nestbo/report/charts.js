@@ -21,7 +21,7 @@ const dressed = (face, narrow, height) => {
 };
 const draw = async (plot, face, height) => {
   await Plotly.react(plot, face.data, dressed(face, innerWidth < 640, height), { responsive: true, displaylogo: false, modeBarButtons: [BUTTONS], displayModeBar: true });
-  for (const image of plot.querySelectorAll("svg")) image.setAttribute("aria-hidden", "true");
+  for (const image of document.querySelectorAll("svg")) image.setAttribute("aria-hidden", "true");
 };
 // The arrow keys move from trial to trial, as a mouse would, and say what the label shows.
 const walk = (plot, said) => {
