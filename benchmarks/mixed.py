@@ -1,7 +1,7 @@
 """Mixed problems: nestbo against Optuna's TPE and GP samplers, BoTorch's mixed optimiser and random search.
 
     python benchmarks/mixed.py run --results benchmarks/results/mixed --seeds 10 --workers 16
-    python benchmarks/mixed.py table --results benchmarks/results/mixed
+    python benchmarks/mixed.py table --results benchmarks/results/mixed    # writes the table of docs/parameters.md
 
 Every run is one line of a file of its problem and method, so that a later call goes on where an earlier one ended. The
 other methods see manifolds by a hand-made encoding: weights as exponential numbers that are normalised, directions and
@@ -25,14 +25,18 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import torch
 from mixed_problems import PROBLEMS, Problem
+from paired import counted, verdict
 
 import nestbo as nb
 
 BUDGET = 60
+SEEDS = 10
 INITIAL = 10  # random evaluations of BoTorch's method; the samplers of Optuna have as many
 _COMBINATIONS = 32  # of separate values, in each of which BoTorch climbs; of more, random ones
 _ENOUGH = 5  # runs that have quartiles
-_LEVEL = 0.05  # of the test by which methods are told apart
+_SIGNS = {"win": " ▲", "loss": " ▼", "tie": "", "few": ""}  # of nestbo, beside the other method
+PAGE = Path(__file__).parent.parent / "docs" / "parameters.md"
+BEGIN, END = "<!-- table of benchmarks/mixed.py -->", "<!-- end of the table -->"
 Array = np.ndarray[Any, Any]
 Encode = Callable[[nb.Space, Array], Any]
 
@@ -231,41 +235,51 @@ def run(folder: str, seeds: int, workers: int, only: list[str], methods: list[st
             print(said, flush=True)
 
 
-def _cell(found: Array | None, first: Array, least: float) -> str:
+def _ends(folder: str, problem: str) -> dict[str, dict[int, float]]:
+    """The best value of every run of a problem, by method and seed."""
+    found = {m: {run["seed"]: min(run["values"]) for run in lines(folder, problem, m)} for m in METHODS}
+    return {method: runs for method, runs in found.items() if runs}
+
+
+def _cell(found: dict[int, float] | None, least: float, said: str) -> str:
     if found is None:
         return "not run"
+    values = np.array(list(found.values())) - least
+    count = "" if len(found) == SEEDS else f", n = {len(found)}"
     if len(found) < _ENOUGH:
-        return f"{np.median(found) - least:.3g} (n = {len(found)})"
-    from scipy.stats import mannwhitneyu  # which takes a second to import
-
-    text = "{:.3g} ({:.3g} to {:.3g})".format(*np.quantile(found - least, (0.5, 0.25, 0.75)))
-    level = len(first) >= _ENOUGH and mannwhitneyu(found, first).pvalue > _LEVEL
-    return f"**{text}**" if level else text
+        return f"{np.median(values):.3g} (n = {len(found)})"
+    text = "{:.3g} ({:.3g} to {:.3g}{})".format(*np.quantile(values, (0.5, 0.25, 0.75)), count)
+    return text + _SIGNS[said]
 
 
 def table(folder: str) -> None:
-    """Median and quartiles of the best value, less the best of all runs of a problem; bold is first or level with it.
+    """Write the table of the page: median and quartiles of the best value, less the best of all runs of a problem.
 
-    A method is level with the first one if a rank-sum test does not tell them apart. Of few runs there is the median
-    and their number.
+    Signs and counts say where nestbo wins or loses by a signed-rank test over the common seeds.
     """
-    print(f"| problem | {' | '.join(METHODS)} |\n|---|{'---|' * len(METHODS)}")
+    rows = [f"| problem | {' | '.join(METHODS)} |", f"|---|{'---|' * len(METHODS)}"]
+    against: dict[str, dict[str, str]] = {method: {} for method in METHODS if method != "nestbo"}
     for problem in PROBLEMS:
-        ends = {m: [min(run["values"]) for run in lines(folder, problem, m)] for m in METHODS}
-        ends = {m: np.array(found) for m, found in ends.items() if found}
-        if not ends:
+        if not (ends := _ends(folder, problem)):
             continue
-        least = min(found.min() for found in ends.values())
-        first = min(ends, key=lambda m: np.median(ends[m]))
-        cells = [_cell(ends.get(method), ends[first], least) for method in METHODS]
-        print(f"| {problem} | {' | '.join(cells)} |")
+        least = min(value for runs in ends.values() for value in runs.values())
+        said = {method: verdict(ends.get("nestbo", {}), ends.get(method, {}), smaller=True) for method in against}
+        for method, found in said.items():
+            against[method][problem] = found
+        cells = [_cell(ends.get(method), least, said.get(method, "few")) for method in METHODS]
+        rows.append(f"| {problem} | {' | '.join(cells)} |")
+    counts = [f"- against {method}: {counted(found)}" for method, found in against.items()]
+    text = "\n".join([*rows, "", "nestbo, by signed-rank tests:", "", *counts])
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.partition(END)[2]}")
+    print(text)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["run", "table"])
     parser.add_argument("--results", default="benchmarks/results/mixed")
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--problems", nargs="+", choices=list(PROBLEMS), default=list(PROBLEMS))
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))

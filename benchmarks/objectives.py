@@ -22,6 +22,7 @@ from functools import cached_property
 from pathlib import Path
 
 import torch
+from paired import counted, verdict
 from torch import Tensor
 
 import nestbo as nb
@@ -276,9 +277,20 @@ def table() -> None:
         lines += ["|---|--:|" + "--:|" * (len(CHECKPOINTS) + 1)]
         rows = [_row(method, found[problem, method]) for method in METHODS if (problem, method) in found]
         lines += [text for _, text in sorted(rows, reverse=True)] + [""]
+    lines += ["### nestbo against the others, by signed-rank tests", "", *_counts(found)]
     page = PAGE.read_text().split(MARK)[0] + MARK + "\n\n" + "\n".join(lines)
     PAGE.write_text(page.rstrip() + "\n")
     print("\n".join(lines))
+
+
+def _counts(found: dict[tuple[str, str], list[dict]]) -> list[str]:
+    """Where nestbo has more hypervolume at the end than another method, by problem."""
+    ends = {key: {run["seed"]: run["shares"][-1] for run in runs} for key, runs in found.items()}
+    said = []
+    for method in [method for method in METHODS if method != "nestbo"]:
+        each = {p: verdict(ends.get((p, "nestbo"), {}), ends.get((p, method), {}), smaller=False) for p in PROBLEMS}
+        said.append(f"- against {method}: {counted(each)}")
+    return said
 
 
 def _row(method: str, runs: list[dict]) -> tuple[float, str]:
