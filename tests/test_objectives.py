@@ -223,6 +223,18 @@ class TestGain:
         ]
         assert gain(x).exp().item() == pytest.approx(sum(after) / len(after) - before, rel=0.25)
 
+    def test_of_three_objectives_a_known_front_gives_what_an_uncertain_one_does(self):
+        space = nb.Sphere(2)
+        x = space.random(8, rng=seeded(0))
+        model = fit(Description(kernel("matern52", space)), Data(x.expand(3, 8, 3), x.mT, [seeded(0)] * 3))
+        exact = Runs(x[None], ranks(x)[None], x[None, :0], [seeded(0)], [[]])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("nestbo.strategies.many._SAMPLES", {3: 512})
+            points = space.random(5, 1, rng=seeded(3))
+            known, uncertain = (hypervolume_gain(model, replace(exact, noisy=noisy))(points) for noisy in (False, True))
+        assert known.amax() > -2
+        assert torch.allclose(known.exp(), uncertain.exp(), rtol=0.05, atol=2e-3)
+
 
 class TestMetric:
     """A metric of each objective, where it predicts values better."""
