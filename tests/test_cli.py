@@ -253,7 +253,7 @@ def test_ctrl_c_anywhere_is_130(arguments, monkeypatch):
         (["run", "f.py:height", "--budget", "0"], "--budget"),
         (["run", "f.py:height", "--budget", "many"], "--budget"),
         (["run", "f.py:height", "--seed", "-1"], "--seed"),
-        (["run", "f.py:height", "--store", "f.py"], "which exists"),
+        (["run", "f.py:height", "--store", "f.py"], "exists. nestbo resume"),
         (["run", "f.py:height", "--bugdet", "3"], "--budget"),
     ],
 )
@@ -305,7 +305,7 @@ def test_mistakes_of_run(arguments, words):
         (["add", "a.db", "--x", "[0, 0, 1]", "--value", "nan"], "finite"),
         (["add", "a.db", "--json", '{"x": [0, 0, 1]}'], "add takes a number"),
         (["add", "a.db", "--json", '{"value": 1}'], "Wanted"),
-        (["new", "a.db", "--space", "sphere:2"], "which exists"),
+        (["new", "a.db", "--space", "sphere:2"], "exists. nestbo resume"),
         (["resume", "a.db", "f.py:nothing", "--budget", "5"], "Check the name"),
     ],
 )
@@ -550,9 +550,10 @@ LIGHT = [
 ]
 
 
-def test_commands_that_need_no_model_do_not_wait_for_torch():
+@pytest.mark.parametrize("space", ["sphere:2", "product:(tilt=sphere:2):(tool=choice:soft,hard)"])
+def test_commands_that_need_no_model_do_not_wait_for_torch(space):
     """One process does one after the other, and the last one says whether torch was imported."""
-    invoke("new", "a.db", "--space", "sphere:2", "--strategy", "randomsearch")
+    invoke("new", "a.db", "--space", space, "--strategy", "randomsearch")
     invoke("ask", "a.db", "-n", "3")
     each = ";".join(f"app({list(arguments)}, standalone_mode=False)" for arguments in LIGHT)
     text = f"import sys; from nestbo.cli import app; {each}; sys.exit('torch' in sys.modules)"
@@ -563,7 +564,12 @@ def test_commands_that_need_no_model_do_not_wait_for_torch():
 
 @pytest.mark.parametrize(
     ("space", "noise"),
-    [("sphere:2", "0.1"), ("spd:2:eigenvalues=0.1,5", None), ("product:(sphere:2):(box:0:1)", None)],
+    [
+        ("sphere:2", "0.1"),
+        ("spd:2:eigenvalues=0.1,5", None),
+        ("product:(sphere:2):(box:0:1)", None),
+        ("product:(a=sphere:2):(b=box:0:1):(c=integer:-3:8):(d=choice:soft,2,0.5):(e=levels:0.1,0.5):(f=spd:2)", None),
+    ],
 )
 def test_a_study_looks_the_same_with_and_without_its_space(space, noise, monkeypatch):
     invoke("new", "a.db", "--space", space, "--strategy", "randomsearch", *(("--noise", noise) if noise else ()))
@@ -571,6 +577,7 @@ def test_a_study_looks_the_same_with_and_without_its_space(space, noise, monkeyp
     invoke("tell", "a.db", "0", "1.5", "--note", "good")
     invoke("tell", "a.db", "2", "-1e-300")
     invoke("tell", "a.db", "1", "--failed", "no sensor")
+    assert Light.load("a.db") is not None
     looks = [("show",), ("show", "--json"), ("best",), ("best", "--json"), ("export",), ("export", "-f", "jsonl")]
     light = [invoke(name, "a.db", *options).output for name, *options in looks]
     monkeypatch.setattr(Light, "load", lambda path: None)

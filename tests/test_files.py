@@ -341,7 +341,7 @@ class TestBeginnings:
                     nb.Study.load(path).close()
             if k % 4 == 0:
                 result = invoke("new", path, "--space", "sphere:2", "--strategy", "randomsearch", "--seed", "3")
-                assert result.exit_code == 0 or "which exists" in result.stderr
+                assert result.exit_code == 0 or "exists. nestbo resume" in result.stderr
             with fresh(path) as study:
                 study.run(bowl, 1, progress=False)
             assert len(told(path)) == 1

@@ -166,8 +166,8 @@ class Constraints:
             scale = min(1.0, 1.5 * scale) if better else scale / 1.5
         raise ConstraintError(
             f"No point of {self.space} was found that satisfies the constraints, among {_DRAWS} random points and in a "
-            f"search from the best of them. The smallest violation is {-slack:.6g}, at {_short(best)}. Constraints are meant "
-            "as c(x) ≥ 0: check their sign, or relax them."
+            f"search from the best of them. The smallest violation is {-slack:.6g}, at {_short(best)}. Constraints are "
+            "meant as c(x) ≥ 0: check their sign, or relax them."
         )
 
 

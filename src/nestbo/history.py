@@ -93,7 +93,7 @@ class Trial:
     x: Tensor
     status: Status = "asked"
     told: Told = Told()
-    memory: Memory = Memory()
+    memory: Memory = field(default=Memory(), repr=False)
     space: Space | None = field(default=None, compare=False, repr=False)
 
     def with_value(self, *values: float, **facts: Any) -> Trial:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import math
 from typing import Any
@@ -66,3 +67,13 @@ def _plain(value: Any) -> Any:
 def in_notebook(maker: str, thing: Any) -> str:
     """A thing as HTML, made by a function of ``nestbo.notebook``, which stands above what it shows and draws."""
     return str(getattr(importlib.import_module("nestbo.notebook"), maker)(thing))
+
+
+def entry_labels(shape: tuple[int, ...]) -> tuple[str, ...]:
+    """What tells the entries of a point apart: 0, 1, … or 0_0, 0_1, …."""
+    return tuple("_".join(map(str, at)) for at in itertools.product(*map(range, shape)))
+
+
+def labelled(name: str, labels: tuple[str, ...]) -> tuple[str, ...]:
+    """The labels of the entries of a parameter: its name alone where there is only one."""
+    return (name,) if len(labels) == 1 else tuple(f"{name}_{label}" for label in labels)

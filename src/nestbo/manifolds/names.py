@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import itertools
 import keyword
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -37,13 +36,3 @@ def check_given(given: Mapping[str, Any], wanted: Collection[str], *, some: bool
     missing = [name for name in wanted if name not in given]
     if missing and not some:
         raise ArgumentError(f"The parameter {missing[0]!r} is missing. Give all of {', '.join(wanted)}.")
-
-
-def entry_labels(shape: tuple[int, ...]) -> tuple[str, ...]:
-    """What tells the entries of a point apart: 0, 1, … or 0_0, 0_1, …."""
-    return tuple("_".join(map(str, at)) for at in itertools.product(*map(range, shape)))
-
-
-def under(name: str, labels: tuple[str, ...]) -> tuple[str, ...]:
-    """The labels of the entries of a parameter: its name alone where there is only one."""
-    return (name,) if len(labels) == 1 else tuple(f"{name}_{label}" for label in labels)

@@ -14,10 +14,11 @@ from nestbo import linalg
 from nestbo.errors import ArgumentError, shown
 from nestbo.manifolds.base import Manifold
 from nestbo.manifolds.box import Box
-from nestbo.manifolds.names import check_given, check_names, entry_labels, under
+from nestbo.manifolds.names import check_given, check_names
 from nestbo.manifolds.spaces import Space, read_part
 from nestbo.manifolds.spd import SPD
 from nestbo.manifolds.sphere import Sphere
+from nestbo.text import entry_labels, labelled
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -91,7 +92,7 @@ class Product(Space):
     def labels(self) -> tuple[str, ...]:
         if self.titles is not None:
             pairs = zip(self.titles, self.factors, strict=True)
-            return tuple(label for name, factor in pairs for label in under(name, factor.labels))
+            return tuple(label for name, factor in pairs for label in labelled(name, factor.labels))
         if self.names is not None:
             return tuple(label for factor in self.factors for label in factor.labels)
         return entry_labels(self.point_shape)

@@ -12,9 +12,8 @@ from torch import Tensor
 
 from nestbo.errors import ArgumentError, OffManifoldError, ShapeError, shown
 from nestbo.linalg import safe_sqrt
-from nestbo.manifolds.names import entry_labels
 from nestbo.specification import Specified
-from nestbo.text import in_notebook
+from nestbo.text import entry_labels, in_notebook
 
 _LARGEST = 2**31 - 1  # a size or a count: no computer holds, or does, more
 _READ = 1e-6  # how far off the space a value that a person writes may be: it has few digits

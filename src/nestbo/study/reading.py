@@ -14,9 +14,8 @@ from nestbo.errors import ArgumentError, StoreError, TrialError, shown
 from nestbo.history import Directions, History, Noise, Trial
 from nestbo.storage import Store, Times, missing
 from nestbo.study.known import Known
+from nestbo.study.layout import HIDDEN
 from nestbo.study.settings import check_path
-
-SHAPE = "shape of a point"  # a setting, by which points are read without their space
 
 
 class Reading:
@@ -95,7 +94,7 @@ class Reading:
     def settings(self) -> dict[str, Any]:
         """What the store keeps of how the study was begun, and what ``remember`` put there."""
         found = self._store.settings() if self._kept is None else self._kept
-        return {name: value for name, value in found.items() if name != SHAPE}
+        return {name: value for name, value in found.items() if name not in HIDDEN}
 
     def remember(self, **settings: Any) -> None:
         """Put further settings into the store: what a program that runs the study wants to know again.

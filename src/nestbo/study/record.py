@@ -15,10 +15,11 @@ from torch import Tensor
 from nestbo.constraints import Constraints
 from nestbo.errors import ArgumentError, ConstraintError, OffManifoldError, StoreError
 from nestbo.history import Directions, Noise, Trial
-from nestbo.manifolds import Manifold, Space, space
+from nestbo.manifolds import Choice, Integer, Levels, Manifold, Product, Space, space
 from nestbo.storage import Store
 from nestbo.strategies import Strategy, default_strategy, stored_strategy
-from nestbo.study.reading import SHAPE, Reading
+from nestbo.study.layout import PARTS, SHAPE, Part
+from nestbo.study.reading import Reading
 from nestbo.study.settings import (
     check_path,
     check_same,
@@ -167,9 +168,23 @@ class Record(Reading):
 
 
 def _shape_without(space: Space) -> dict[str, Any]:
-    """A setting for those who read points without the space; none where a point is more than its numbers."""
-    plain = isinstance(space, Manifold) and space.names is None
-    return {SHAPE: list(space.point_shape)} if plain else {}
+    """A setting for those who read points without the space; none where only the space can tell what a point is."""
+    if isinstance(space, Manifold) and space.names is None:
+        return {SHAPE: list(space.point_shape)}
+    if not isinstance(space, Product) or space.titles is None:
+        return {}
+    parts = [_part(name, factor) for name, factor in zip(space.titles, space.factors, strict=True)]
+    return {PARTS: [part.written for part in parts if part is not None]} if all(parts) else {}
+
+
+def _part(name: str, space: Space) -> Part | None:
+    """How a parameter is read without its space; None where it is made of others."""
+    if isinstance(space, Choice | Levels):
+        return Part(name, (1,), options=space.options)
+    if isinstance(space, Integer):
+        return Part(name, (1,), whole=True)
+    simple = isinstance(space, Manifold) and not isinstance(space, Product) and space.names is None
+    return Part(name, space.point_shape) if simple else None
 
 
 def _listed(setting: Any) -> Any:
