@@ -1,4 +1,4 @@
-"""What nestbo raises on a user's mistake: each message says what was wanted, what came, and what to do."""
+"""The exceptions of nestbo: each message says what was expected, what was given, and what to do."""
 
 import warnings
 from typing import Any
@@ -35,15 +35,15 @@ class TrialError(ArgumentError):
 
 
 class ObjectiveError(NestboError):
-    """The objective raised an error in another process, or has failed since the study began."""
+    """The objective raised an exception in another process, or all evaluations of a new study failed."""
 
 
 class FailureWarning(UserWarning):
-    """An evaluation has failed, the first one of a run."""
+    """The first evaluation of a run that failed."""
 
 
 class ConstraintError(ArgumentError):
-    """Constraints are no function of a point, are not those of the study, or no point was found that satisfies them."""
+    """Constraints are not a function of a point, differ from those of the study, or no point satisfies them."""
 
 
 def shown(value: Any) -> str:

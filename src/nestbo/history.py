@@ -30,7 +30,7 @@ Noise = float | tuple[float, ...] | Literal["infer"] | None
 
 @dataclass(frozen=True)
 class Observation:
-    """What an evaluation gave, where that is more than a number, or more than a number for each objective.
+    """The outcome of an evaluation, with constraints, noise or a note beside the value.
 
     Args:
         value: What was measured.
@@ -47,7 +47,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class Told:
-    """What was told about a trial, by its user or by the run that evaluated it: facts, never a strategy's memory.
+    """What the user, or the run, told about a trial. The memory of the strategy is kept apart.
 
     Args:
         values: The value of a told trial, or its several values.
@@ -55,8 +55,8 @@ class Told:
         noise: The variance of the noise in the value.
         failed: Why there is no value.
         violation: By how much an added point violates constraints known in advance.
-        lost: A line for each worker that died over the trial.
-        note: The user's own.
+        lost: A reason for each worker that died during the evaluation.
+        note: A text of the user.
         discarded: Whether the trial is to be ignored.
         corrected: Earlier values, oldest first, which later ones replaced.
     """
@@ -74,15 +74,15 @@ class Told:
 
 @dataclass(frozen=True)
 class Trial:
-    """One point, what was told about it, and what the strategy that suggested it wants to know again.
+    """One point, what was told about it, and the memory of the strategy that suggested it.
 
     Args:
         index: Its number in the study.
         x: The point.
         status: "asked", "told" or "failed".
         told: What was told about it.
-        memory: The strategy's own. Nobody else acts on it.
-        space: Where the point lies: a study knows it.
+        memory: What the strategy remembers. Only the strategy reads it.
+        space: Where the point lies; studies fill it in.
 
     >>> import torch
     >>> Trial(0, torch.zeros(2)).with_value(3.5).value
@@ -115,7 +115,7 @@ class Trial:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The point as a person would write it, by the names of the space; without names, it is called x."""
+        """The parameters by name, as a person would write them; without names, the point is called x."""
         return {"x": self.x.numpy(force=True)} if self.space is None else self.space.parameters(self.x)
 
     @property
@@ -177,7 +177,7 @@ class History(Sequence[Trial]):
         trials: The trials.
         noise: The variance of the noise of values, "infer" if they are noisy and it is not known, None if they are
             taken as exact; of several objectives, one for each or one for all.
-        direction: "minimize" or "maximize"; of several objectives, one for each.
+        direction: "minimize" or "maximize"; for several objectives, one for each.
     """
 
     trials: tuple[Trial, ...] = ()
@@ -202,7 +202,7 @@ class History(Sequence[Trial]):
 
     @property
     def to_minimise(self) -> History:
-        """The same with values whose best is the least, as strategies see it."""
+        """The same history with values to minimise, as strategies see it."""
         if "maximize" not in self.directions:
             return self
         flipped = tuple(replace(t, told=replace(t.told, values=self._signed(t))) for t in self)
@@ -228,7 +228,7 @@ class History(Sequence[Trial]):
         """A longer history.
 
         Args:
-            *trials: What comes after the trials there are.
+            *trials: The trials to append.
         """
         return self._with((*self.trials, *trials))
 
@@ -244,7 +244,7 @@ class History(Sequence[Trial]):
 
     @property
     def best(self) -> Trial | None:
-        """The told trial with the best value, of those that violate no constraint."""
+        """The feasible trial with the best value."""
         self.check_one("best trial")
         told = self._feasible
         choose = min if self.direction == "minimize" else max
@@ -252,10 +252,10 @@ class History(Sequence[Trial]):
 
     @property
     def front(self) -> History:
-        """The told trials that no other one dominates, of those that violate no constraint.
+        """The feasible trials that no other feasible trial dominates.
 
-        A trial dominates another one if it is nowhere worse and somewhere better. With one objective, the front is the
-        best trial, and all that are as good.
+        A trial dominates another one if it is better in at least one objective and worse in none. With one objective,
+        the front has the best trial and all trials that are as good.
         """
         told = self._feasible
         if not told or not self.several:
@@ -270,7 +270,7 @@ class History(Sequence[Trial]):
         return [trial for trial in self if trial.state == "told" and trial.feasible]
 
     def check_one(self, wanted: str) -> None:
-        """Refuse what several objectives do not have.
+        """Raise an error if there are several objectives.
 
         Args:
             wanted: What is wanted, in words.
@@ -282,7 +282,7 @@ class History(Sequence[Trial]):
 
     @property
     def noisy(self) -> bool:
-        """Whether values are not to be taken as exact."""
+        """Whether values are noisy."""
         return self.noise is not None or any(trial.noise is not None for trial in self.finished)
 
     @property

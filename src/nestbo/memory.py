@@ -45,7 +45,7 @@ class Memory:
         closed: The indices of the trials around which basins are closed.
         best: The index of the best trial outside of them when it was last noticeably better than before.
         forecast: For each model the value it predicted, with the values one deviation below and above.
-        own: Whatever a method of your own wants to know again: JSON values.
+        own: JSON values that a method of your own remembers.
     """
 
     arm: str | None = None

@@ -19,14 +19,14 @@ from nestbo.text import counted, in_notebook
 
 @dataclass(frozen=True)
 class Minimum:
-    """What ``minimize`` found, with the names that scipy's users expect, too.
+    """The result of ``minimize``. It also has the names that scipy uses.
 
     Attributes:
         x: The point.
         value: Its value.
         history: All trials.
         message: What ended the run, in words.
-        success: Whether the run ended by itself, and not by Ctrl-C.
+        success: Whether the run ended by itself and not by Ctrl-C.
         space: Where the point lies.
     """
 
@@ -39,7 +39,7 @@ class Minimum:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The point as a person would write it, by the names of the space; without names, it is called x."""
+        """The parameters by name, as a person would write them; without names, the point is called x."""
         return {"x": self.x.numpy()} if self.space is None else self.space.parameters(self.x)
 
     def _repr_html_(self) -> str:
@@ -52,7 +52,7 @@ class Minimum:
 
     @property
     def nfev(self) -> int:
-        """The number of evaluations; one that was interrupted does not count."""
+        """The number of evaluations, without interrupted ones."""
         return len(self.history.finished)
 
 
@@ -76,19 +76,19 @@ def minimize(
     Args:
         f: A function of one point, a tensor. It returns a number or an ``Observation``.
         space: Where the points lie.
-        budget: The number of evaluations in all, the initial ones included.
+        budget: The number of evaluations in all, including the initial ones.
         strategy: The method; HDGaBO above ten dimensions, GaBO below.
-        constraints: A function of a point, in all components ≥ 0 where the point is allowed.
-        noise: The variance of the noise of values, or "infer" if they are noisy and it is not known.
+        constraints: A function of a point whose results are all ≥ 0 where the point is allowed.
+        noise: The variance of the noise in the values, or "infer" if it is not known.
         seed: It determines all random choices.
-        store: A file that keeps the study. Called again with the same file, ``minimize`` goes on.
+        store: A file that keeps the study. If called again with the same file, ``minimize`` continues.
         stop: When to end before the budget is used up, as in ``Study.run``.
         callbacks: Functions of the study and a trial, called after every evaluation.
         progress: Whether to show progress on stderr.
         numpy: Whether ``f`` and ``constraints`` take an array instead of a tensor.
 
     Returns:
-        The best point; where values are noisy, the one that the study recommends. After Ctrl-C, the best so far.
+        The best point; if values are noisy, the recommended one. After Ctrl-C, the best so far.
 
     >>> import nestbo as nb
     >>> result = nb.minimize(lambda x: float(x[0]), nb.Sphere(2), budget=15, seed=0)

@@ -37,12 +37,12 @@ class Rule(ABC):
 
     @abstractmethod
     def reason(self, now: Progress) -> str | None:
-        """Why the run ends now, in words; None if it goes on."""
+        """Why the run ends now, in words; None if it continues."""
 
 
 @dataclass(frozen=True)
 class After(Rule):
-    """A time limit: no evaluation begins later than this. Evaluations that are under way then are waited for.
+    """A time limit: no evaluation begins later. Running evaluations are finished.
 
     Args:
         seconds: The time since the run began.
@@ -59,7 +59,7 @@ class After(Rule):
 
 @dataclass(frozen=True)
 class Target(Rule):
-    """A value that is good enough, or better.
+    """A value that is good enough.
 
     Args:
         value: The value to reach: from above where the study minimises, from below where it maximises.
@@ -82,7 +82,7 @@ class Target(Rule):
 
 @dataclass(frozen=True)
 class Stalled(Rule):
-    """A standstill: the last evaluations have gained nothing over the best one before them.
+    """A standstill: the last evaluations have not improved the best value.
 
     Where there are several objectives, none of the last evaluations belongs to the front.
 
@@ -115,7 +115,7 @@ class Stalled(Rule):
 
 @dataclass(frozen=True)
 class Gain(Rule):
-    """Little left to gain: the model expects less than this of the next evaluation.
+    """Little left to gain: the model expects a smaller improvement from the next evaluation.
 
     The rule computes a suggestion after every evaluation, which about doubles the time between two evaluations.
 

@@ -24,11 +24,11 @@ _SATISFIED = "to satisfy the constraints"
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A point to evaluate, and what the method wants to know again.
+    """A point to evaluate, and what the method remembers of it.
 
     Args:
         x: The point.
-        memory: What the method wants to know again.
+        memory: What the method remembers for later suggestions.
     """
 
     x: Tensor
@@ -40,7 +40,7 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Standing:
-    """How one of several arms of a method is doing: suggestions made, their share of all, and chance of success.
+    """How well one of several competing models does: its suggestions, their share of all, and its chance of success.
 
     Args:
         arm: Its name.

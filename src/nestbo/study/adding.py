@@ -18,7 +18,7 @@ class Adding(Record, Telling):
     def add(
         self, x: Any, value: Any, *, constraints: Any = None, noise: float | None = None, note: str | None = None
     ) -> Trial:
-        """An observation made elsewhere; it may violate constraints known in advance.
+        """Add an observation made elsewhere. It may violate the constraints of the study.
 
         Args:
             x: One point of the space.

@@ -46,10 +46,10 @@ class Asking(Record):
 
         Args:
             n: How many trials; without it, one.
-            among: Candidates, a tensor (k, *point) or a list of points. The trial is the one of them that promises
-                most by the strategy's acquisition function. No candidate is chosen twice, unless values are noisy.
-            fixed: Parameters that have a value already, by name, such as ``{"tool": "soft"}``: the others are chosen to
-                go with these. Points that were enqueued wait.
+            among: Candidates, a tensor (k, *point) or a list of points. The trial is the candidate with the largest
+                acquisition value. No candidate is chosen twice, unless values are noisy.
+            fixed: Values of some parameters by name, such as ``{"tool": "soft"}``. The other parameters are chosen to
+                go with them. Enqueued points wait.
 
         Returns:
             One trial, or a list of ``n``.
@@ -59,14 +59,14 @@ class Asking(Record):
         return trials[0] if n is None else trials
 
     def enqueue(self, x: Any, *, note: str | None = None) -> Trial:
-        """A point of your own, to be evaluated before the strategy's: ``ask`` and ``run`` take such points first.
+        """Put a point of your own first: the next ``ask`` returns it, or the next ``run`` evaluates it.
 
         Args:
-            x: One point of the space. It satisfies the constraints known in advance, if there are any.
+            x: One point of the space. It has to satisfy the constraints of the study.
             note: A text of your own, kept with the trial.
 
         Returns:
-            The trial. It is pending, and is told like another one.
+            The trial, which is pending.
         """
         self._check_open()
         self._check_known("--constraints")

@@ -18,11 +18,11 @@ class Fronts(Record):
     """The part of a study that compares trials by several objectives."""
 
     def hypervolume(self, reference: Sequence[float] | None = None) -> float:
-        """The volume of what the front dominates, as far as it is better than a reference: the more, the better.
+        """The volume between the front and a reference point; a larger volume is better.
 
         Args:
-            reference: A value for each objective that every trial worth having beats; without one, the worst told value
-                of each, so that volumes of different studies cannot be compared.
+            reference: A value for each objective that every useful trial beats. Without it, the worst told value of
+                each objective; then volumes of different studies cannot be compared.
         """
         history = self._read()
         if not self.several:

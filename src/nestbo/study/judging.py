@@ -34,7 +34,7 @@ class Judging(Record):
     """The part of a study that models what was told."""
 
     def recommend(self) -> Trial | None:
-        """The told trial to rely on: where values are noisy, that with the best posterior mean; else the best."""
+        """The trial to rely on: the best posterior mean if values are noisy, else the best value."""
         found = self.recommendation()
         return self.best if found is None else found.trial
 
@@ -53,7 +53,7 @@ class Judging(Record):
         return Recommendation(replace(told[at], x=told[at].x.clone()), mean, low, high)
 
     def expected_gain(self) -> float | None:
-        """What the next evaluation is expected to gain over the best value, in the units of the objective.
+        """The expected improvement of the next evaluation over the best value, in the units of the objective.
 
         It is the expected improvement at the point that the strategy would suggest now, by its leading model, times the
         probability that the observed constraints hold there.
@@ -76,9 +76,9 @@ class Judging(Record):
         return gain * float(log_probability(rules, x).exp()) if rules else gain
 
     def models(self) -> dict[str, Model]:
-        """The surrogates that the strategy would use now, by name; empty before there are data for one.
+        """The surrogates that the strategy would use now, by name; empty before there are enough data.
 
-        Of several objectives each has its own, which has its name.
+        With several objectives, each objective has its own surrogate under its name.
         """
         return self._models(self.strategy)
 
@@ -93,7 +93,7 @@ class Judging(Record):
         return Runs.of(self.space, history.to_minimise, self._rng(len(history)), self.constraints)
 
     def standings(self) -> list[Standing]:
-        """How the arms of the strategy are doing: suggestions made, their share of all, and chance of success."""
+        """How well competing models do: their suggestions, the share of all suggestions, and the chance of success."""
         return self.strategy.standings(self.space, self._runs())
 
     def model(self) -> Model:

@@ -24,17 +24,17 @@ class Mending(Telling):
         noise: float | None = None,
         note: str | None = None,
     ) -> Trial:
-        """Replace the value of a trial that was told, or has failed. The earlier value stays in the file.
+        """Replace the value of a trial that was told or failed. The file keeps the earlier value.
 
-        Suggestions made so far stay as they are; the next one is made as if the right value had been told at once.
+        Earlier suggestions do not change. The next suggestion is made as if the right value had been told at first.
 
         Args:
             trial: The trial, or its index.
-            value: What should have been told, as ``tell`` takes it.
-            failed: Why there is no value, in place of one.
-            constraints: As for ``tell``; without them, those told before stay.
-            noise: As for ``tell``; without it, that told before stays.
-            note: A text of your own; without it, an earlier one stays.
+            value: The right value, as for ``tell``.
+            failed: Why there is no value.
+            constraints: As for ``tell``; without them, the earlier ones stay.
+            noise: As for ``tell``; without it, the earlier variance stays.
+            note: A text of your own; without it, the earlier note stays.
 
         Returns:
             The trial as it is now. ``told.corrected`` are its earlier values, oldest first.
@@ -53,10 +53,10 @@ class Mending(Telling):
         return mended
 
     def discard(self, trial: Trial | int, *, note: str | None = None) -> Trial:
-        """Leave a trial out of everything: its value was a mistake, or nobody will ever evaluate it.
+        """Exclude a trial: its value was a mistake, or nobody will ever evaluate it.
 
-        The trial stays in the file, and in ``history``; it is no longer pending, counts towards no budget, and has no
-        influence on suggestions and on the best value.
+        The trial stays in the file and in ``history``. It is no longer pending, does not count towards the budget, and
+        has no influence on suggestions or on the best value.
 
         Args:
             trial: The trial, or its index.

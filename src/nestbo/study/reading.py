@@ -45,7 +45,7 @@ class Reading:
         return len(self.objectives) > 1
 
     def copy(self) -> Self:
-        """The study as it is now, in memory: to look at while others go on with the file."""
+        """A copy of the study in memory, to look at while others continue with the file."""
         made = copy.copy(self)
         made._times = dict(self._times)
         if self._kept is None:
@@ -53,10 +53,10 @@ class Reading:
         return made
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the study as it is now to another file, also while others go on with this one.
+        """Copy the study to another file, also while it is in use.
 
         Args:
-            path: The file, a new one.
+            path: The new file.
         """
         check_path(path, needed=True)
         if os.path.lexists(path) or not missing(Path(path).absolute()):
@@ -65,7 +65,7 @@ class Reading:
         self._store.save(Path(path))
 
     def close(self) -> None:
-        """Let go of the file. The study can be read as it is now, and be loaded again to go on with it."""
+        """Close the file. The study can still be read. Load it again to continue it."""
         if self._kept is None:
             with contextlib.suppress(StoreError):  # closing is no time to complain; reading will
                 self._renewed()
@@ -92,12 +92,12 @@ class Reading:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the store keeps of how the study was begun, and what ``remember`` put there."""
+        """The settings of the study, and those that ``remember`` has added."""
         found = self._store.settings() if self._kept is None else self._kept
         return {name: value for name, value in found.items() if name not in HIDDEN}
 
     def remember(self, **settings: Any) -> None:
-        """Put further settings into the store: what a program that runs the study wants to know again.
+        """Keep further settings in the store, for the program that runs the study.
 
         Args:
             **settings: JSON values, by name.
@@ -108,7 +108,7 @@ class Reading:
 
     @property
     def history(self) -> History:
-        """All trials that have a point, in the order of their indices; also those of other processes."""
+        """All trials in the order of their indices, including those of other processes."""
         history = self._read()
         return replace(history, trials=tuple(map(self._own, history)))
 
@@ -141,20 +141,20 @@ class Reading:
 
     @property
     def pending(self) -> list[Trial]:
-        """Trials asked and not yet told; ``ask`` hands out new points, not these."""
+        """The trials that were asked for and not yet told. ``ask`` returns new points, not these."""
         return list(self.history.pending)
 
     @property
     def best(self) -> Trial | None:
-        """The told trial with the best value, of those that violate no constraint."""
+        """The feasible trial with the best value."""
         best = self._read().best
         return best and self._own(best)
 
     @property
     def front(self) -> list[Trial]:
-        """The told trials that no other one dominates, of those that violate no constraint.
+        """The feasible trials that no other feasible trial dominates.
 
-        With one objective these are the best one, and all that are as good.
+        With one objective, these are the best trial and all trials that are as good.
         """
         return list(map(self._own, self._read().front))
 

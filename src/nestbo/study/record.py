@@ -104,11 +104,11 @@ class Record(Reading):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, constraints: Objective | None = None) -> Self:
-        """The study in a file, to go on with.
+        """Open the study in a file to continue it.
 
         Args:
             path: The file.
-            constraints: Those that the study was begun with, if there were any.
+            constraints: The constraints that the study was begun with, if any.
         """
         check_path(path, needed=True)
         if not os.path.exists(path):

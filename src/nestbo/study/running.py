@@ -41,38 +41,37 @@ class Running(Asking, Adding, Mending, Judging):
         workers: int | None = None,
         timeout: float | None = None,
     ) -> Self:
-        """Evaluate ``f`` at one suggestion after the other: nothing but ask and tell.
+        """Evaluate ``f`` at one suggestion after the other. This equals a loop of ask and tell.
 
-        A trial left behind by a run that was killed or interrupted, and a point of the queue, is evaluated first. What
-        ended the run is ``stopped``.
+        Trials of a run that was killed or interrupted come first, then enqueued points. ``stopped`` says what ended the
+        run.
 
         Args:
             f: A function of one point, a tensor, or of keyword arguments with the names of the space. It returns a
                 number or an ``Observation``.
             n: The number of further evaluations. Give ``n`` or ``budget``, not both.
-            budget: The number of evaluations of the study in all, those of earlier runs included: a script that is run
-                again goes on to ``budget`` and stops there.
-            stop: A rule of ``nestbo.stop``, a function of the study and the trial that has just ended which returns
-                True or a reason, or several of these. They are asked after every evaluation, the rules also before the
-                first one.
+            budget: The number of evaluations of the study in all, including those of earlier runs. A script that runs
+                again continues up to ``budget`` and stops there.
+            stop: A rule of ``nestbo.stop``, or a function of the study and the last trial that returns True or a
+                reason, or several of these. They are checked after every evaluation; rules also before the first one.
             callbacks: Functions of the study and a trial, called after every evaluation.
             numpy: Whether ``f`` takes an array instead of a tensor.
-            on_error: Whether what ``f`` raises is recorded as a failure, with a warning for the first one, or raised.
+            on_error: "record" records an exception of ``f`` as a failure and warns of the first one; "raise" raises it.
             progress: Whether to show progress on stderr, or a reporter of your own.
-            executor: One of ``concurrent.futures``, or a class of it, which is made anew when a worker's death breaks
-                it. A trial whose worker died is handed out again.
-            workers: How many evaluations are made at a time by ``executor``. Each worker gets a new point as soon as it
-                is free.
-            timeout: Seconds after which an evaluation is ended and has failed. Each evaluation then runs in a forked
-                process of its own.
+            executor: An executor of ``concurrent.futures``, or a class of executors. ``run`` replaces an executor of
+                the class if it breaks. A trial whose worker died is evaluated again.
+            workers: How many evaluations ``executor`` makes at a time. Each worker gets a new point as soon as it is
+                free.
+            timeout: Seconds after which an evaluation is ended and counts as failed. Each evaluation then runs in a
+                forked process of its own.
 
         Returns:
             The study itself.
 
         Raises:
-            KeyboardInterrupt: After Ctrl-C. Everything told is kept; the interrupted trials stay pending, and the next
-                run evaluates them first.
-            ObjectiveError: If a study begins with six evaluations that all fail.
+            KeyboardInterrupt: After Ctrl-C. Everything told is kept. Interrupted trials stay pending, and the next run
+                evaluates them first.
+            ObjectiveError: If the first six evaluations of a study all fail.
         """
         self._check_open()
         if on_error not in ("record", "raise"):
@@ -104,7 +103,7 @@ class Running(Asking, Adding, Mending, Judging):
 
     @property
     def stopped(self) -> str | None:
-        """What ended the last run of this study, in words; None if there was none, or it was killed."""
+        """What ended the last run of this study, in words; None if there was no run, or it was killed."""
         found = self.settings.get("stopped")
         return found if isinstance(found, str) else None
 

@@ -15,21 +15,21 @@ from nestbo.text import in_notebook
 class Study(Running, Fronts, Tables):
     """An optimisation in progress. Its only state is its history.
 
-    A suggestion is a function of space, strategy, history and seed: a study that was killed and loaded again goes on as
-    if nothing had happened.
+    A suggestion is a function of space, strategy, history and seed. So a study that was killed and loaded again
+    continues as if nothing had happened.
 
     Args:
         space: Where the points lie.
         strategy: The method. The default is HDGaBO above ten dimensions, GaBO below and for several objectives.
         seed: It determines all random choices.
         store: A path of a file that keeps the study; without one it is in memory.
-        objectives: The names of several objectives: ``tell`` then takes a value for each, ``front`` are the trials that
-            nothing dominates, and suggestions seek what adds most to the front. Leave it out for a single one.
-        direction: "minimize" or "maximize"; of several objectives, one for each.
-        noise: The variance of the noise of values, or "infer" if they are noisy and it is not known; without it they
-            are taken as exact.
-        constraints: A function of a point, in all components ≥ 0 where the point is allowed: every suggestion is. A
-            file does not keep it; give it again on opening.
+        objectives: The names of several objectives. ``tell`` then takes a value for each, ``front`` has the trials that
+            nothing dominates, and suggestions try to extend the front. Leave it out for a single objective.
+        direction: "minimize" or "maximize"; for several objectives, one for each.
+        noise: The variance of the noise in the values, or "infer" if it is not known. Without it, values are taken as
+            exact.
+        constraints: A function of a point whose results are all ≥ 0 where the point is allowed. Every suggestion
+            satisfies them. A file does not keep the function; give it again when you open the file.
 
     >>> import nestbo as nb
     >>> study = nb.Study(nb.Sphere(2), nb.GaBO(), seed=0)  # store="robot.db" keeps it in a file

@@ -20,13 +20,13 @@ class Tables(Reading):
     """The part of a study that gives its trials away."""
 
     def to_dataframe(self) -> DataFrame:
-        """The trials as a table of pandas, which has to be installed.
+        """The trials as a pandas table. pandas has to be installed.
 
         Returns:
-            A row for each trial, with its index as the row's. The columns are ``status`` (also "discarded"), ``value``
-            or the names of several objectives, a column for each number of the point (``x0``, ``x1``, … where the
+            A row for each trial, with the same index. The columns are ``status`` (also "discarded"), ``value`` or the
+            names of several objectives, a column for each number of the point (``x0``, ``x1``, … where the
             parameters have no names), ``constraint0``, …, ``noise``, ``failed``, ``note``, ``asked_at`` and ``told_at``
-            (UTC). Columns that no trial has anything for are left out, but for the first three kinds.
+            (UTC). Empty columns are left out, except the first three kinds.
         """
         try:
             import pandas

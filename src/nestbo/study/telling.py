@@ -31,15 +31,15 @@ class Telling(Reading):
         noise: float | None = None,
         note: str | None = None,
     ) -> Trial:
-        """The value of an asked trial, or why it failed; it is on the disk when this returns.
+        """Tell the value of a trial, or why it failed. The value is on the disk when this returns.
 
         Args:
             trial: The trial, or its index.
-            value: A number, or an ``Observation``, which holds the other arguments, too. NaN and infinity count as
-                failures and are recorded as such.
-            failed: Why there is no value, in place of one.
-            constraints: Numbers that were found with the value, each ≥ 0 where its constraint is satisfied, and as many
-                for every trial.
+            value: A number, or an ``Observation``, which holds the other arguments, too. NaN and infinity are recorded
+                as failures.
+            failed: Why there is no value.
+            constraints: Numbers that were measured with the value, each ≥ 0 if its constraint is satisfied. Every trial
+                has the same number of them.
             noise: The variance of the noise in the value.
             note: A text of your own, such as "gripper slipped", shown in tables and in the report.
 
