@@ -28,6 +28,7 @@ check: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/mypy --strict --follow-imports silent tests/typed/user.py
 	$(BIN)/codespell
+	$(BIN)/python docs/sentences.py
 	$(BIN)/python -m pytest -n 2
 
 format: .venv/ready

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import importlib.util
 import pkgutil
 import re
 from pathlib import Path
@@ -54,6 +55,28 @@ def test_the_public_names_have_examples():
     """What a newcomer calls first shows how."""
     first = (nestbo.Study, nestbo.minimize, nestbo.space, nestbo.problem, nestbo.optimise.trust_region, nestbo.GaBO)
     assert [f.__name__ for f in first if ">>>" not in (f.__doc__ or "")] == []
+
+
+def test_long_sentences_are_found_with_their_words_and_line():
+    spec = importlib.util.spec_from_file_location("sentences", ROOT / "docs" / "sentences.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    page = """# A heading without an end
+
+Three short words. As Li et al. write, [seven](words.md#there) `count` here!
+
+| a cell | another one. And a third |
+|---|---|
+
+```python
+many = "words that are code and do not count"
+```
+
+1. an item
+2. another item
+"""
+    found = [(one.line, one.words) for one in module.sentences(page)]
+    assert found == [(3, 3), (3, 8), (5, 2), (5, 2), (5, 3), (12, 2), (13, 2)]
 
 
 def test_every_promise_is_held_by_a_test_that_exists():
