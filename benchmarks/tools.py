@@ -84,6 +84,43 @@ def problem(cost=None):
     )
 
 
+def tried(function, *arguments, **options):
+    """What comes of an argument that a tool may not know."""
+    try:
+        return f"gives {function(*arguments, **options)!r}"[:120]
+    except TypeError as error:
+        return f"refused: {error}"[:120]
+
+
+def automatic():
+    """A client of Ax that evaluates by itself."""
+    from ax.api.protocols.metric import IMetric
+    from ax.api.protocols.runner import IRunner
+    from ax.core.trial_status import TrialStatus
+
+    seen = {}
+
+    class Runner(IRunner):
+        def run_trial(self, trial_index, parameterization):
+            seen[trial_index] = parameterization["a"] ** 2 + parameterization["b"] ** 2
+            return {}
+
+        def poll_trial(self, trial_index, trial_metadata):
+            return TrialStatus.COMPLETED
+
+        def stop_trial(self, trial_index, trial_metadata):
+            return {}
+
+    class Metric(IMetric):
+        def fetch(self, trial_index, trial_metadata):
+            return 0, seen[trial_index]
+
+    made = client()
+    made.configure_runner(Runner())
+    made.configure_metrics([Metric(name="loss")])
+    return made, seen
+
+
 SPHERE = "points of a curved space"
 
 
@@ -95,20 +132,33 @@ def _():
 
 @cell(SPHERE, "Optuna")
 def _():
-    return f"distributions: {[n for n in dir(optuna.distributions) if n.endswith('Distribution') and n[0] != 'B']}"
+    trial = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)).ask()
+    norm = np.linalg.norm([trial.suggest_float(name, -1, 1) for name in "abc"])
+    kinds = [n for n in dir(optuna.distributions) if n.endswith("Distribution") and n[0] != "B"]
+    return f"three floats: norm {norm:.3f}; distributions: {kinds}"
 
 
 @cell(SPHERE, "Ax")
 def _():
     from ax.api import configs
 
-    return f"parameters: {[n for n in dir(configs) if n.endswith('ParameterConfig')]}"
+    ((_, x),) = client().get_next_trials(max_trials=1).items()
+    norm = np.linalg.norm(list(x.values()))
+    return f"two ranges: norm {norm:.3f}; parameters: {[n for n in dir(configs) if n.endswith('ParameterConfig')]}"
 
 
 @cell(SPHERE, "BoTorch")
 def _():
+    from botorch.acquisition import PosteriorMean
+    from botorch.models import SingleTaskGP
+
+    x = torch.rand(6, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    x = x / x.norm(dim=-1, keepdim=True)
+    bounds, mean = torch.tensor([[-1.0], [1.0]]).double().expand(2, 3), PosteriorMean(SingleTaskGP(x, x[:, :1]))
+    found, _ = botorch.optim.optimize_acqf(mean, bounds, q=1, num_restarts=2, raw_samples=8)
     names = inspect.signature(botorch.optim.optimize_acqf).parameters
-    return f"optimize_acqf takes {[name for name in names if 'bound' in name or 'constraint' in name]}"
+    kinds = [name for name in names if "bound" in name or "constraint" in name]
+    return f"data on the sphere, suggestion of norm {found.norm():.3f}; optimize_acqf takes {kinds}"
 
 
 @cell(SPHERE, "scipy")
@@ -220,7 +270,10 @@ def _():
 
 @cell(TOTAL, "Ax")
 def _():
-    return f"run_trials takes {list(inspect.signature(Client.run_trials).parameters)[1:]}: further ones"
+    made, seen = automatic()
+    for _ in range(2):
+        made.run_trials(max_trials=3)
+    return f"{len(seen)} after two runs of max_trials=3"
 
 
 STOP = "what ends a run"
@@ -245,8 +298,10 @@ def _():
 def _():
     from ax.global_stopping.strategies.improvement import ImprovementGlobalStoppingStrategy
 
-    older, newer = ImprovementGlobalStoppingStrategy.__name__, "stop" in str(inspect.signature(Client.run_trials))
-    return f"{older} in the older loop; run_trials: {newer}"
+    rule = ImprovementGlobalStoppingStrategy(min_trials=2)
+    return (
+        f"run_trials(global_stopping_strategy=…) {tried(automatic()[0].run_trials, 2, global_stopping_strategy=rule)}"
+    )
 
 
 @cell(STOP, "scipy")
@@ -261,7 +316,11 @@ def _():
 
 @cell(STOP, "pymanopt")
 def _():
-    return str(list(inspect.signature(pymanopt.optimizers.optimizer.Optimizer).parameters))
+    said = []
+    for rule in ({"max_iterations": 1}, {"max_time": 0}, {"max_cost_evaluations": 1}, {"min_gradient_norm": 10}):
+        found = pymanopt.optimizers.SteepestDescent(verbosity=0, **rule).run(problem())
+        said.append(found.stopping_criterion.split(";")[0].split(".")[0][:60])
+    return " | ".join(said)
 
 
 CALL = "calling back"
@@ -283,7 +342,7 @@ def _():
 
 @cell(CALL, "Ax")
 def _():
-    return f"run_trials takes {list(inspect.signature(Client.run_trials).parameters)[1:]}"
+    return f"run_trials(callbacks=…) {tried(automatic()[0].run_trials, 2, callbacks=[print])}"
 
 
 @cell(CALL, "scipy")
@@ -295,7 +354,7 @@ def _():
 
 @cell(CALL, "pymanopt")
 def _():
-    return f"run takes {list(inspect.signature(pymanopt.optimizers.SteepestDescent.run).parameters)[1:]}"
+    return f"run(callback=…) {tried(pymanopt.optimizers.SteepestDescent(verbosity=0).run, problem(), callback=print)}"
 
 
 QUEUE = "a point of your own first"
@@ -332,12 +391,12 @@ def _():
 
 @cell(SHELF, "Optuna")
 def _():
-    return f"ask takes {list(inspect.signature(optuna.Study.ask).parameters)[1:]}"
+    return f"ask(among=…) {tried(optuna.create_study().ask, among=[{'a': 0.1}, {'a': 0.9}])}"
 
 
 @cell(SHELF, "Ax")
 def _():
-    return f"get_next_trials takes {list(inspect.signature(Client.get_next_trials).parameters)[1:]}"
+    return f"get_next_trials(among=…) {tried(client().get_next_trials, max_trials=1, among=[{'a': 0.1, 'b': 0.1}])}"
 
 
 @cell(SHELF, "BoTorch")
@@ -401,11 +460,10 @@ def _():
 
 @cell(NOTE, "Ax")
 def _():
-    taken = {
-        name: list(inspect.signature(getattr(Client, name)).parameters)[1:]
-        for name in ("attach_trial", "complete_trial")
-    }
-    return f"arguments: {taken}"
+    made = client()
+    index = made.attach_trial({"a": 0.5, "b": 0.5})
+    said = tried(made.complete_trial, index, raw_data={"loss": 0.5}, note="gripper slipped")
+    return f"complete_trial(note=…) {said}"
 
 
 FAIL = "an objective that raises"
@@ -655,7 +713,10 @@ def _():
 
 @cell(TRUST, "Optuna")
 def _():
-    return f"Study: {[n for n in dir(optuna.Study) if 'best' in n]}: by value"
+    rng, made = np.random.default_rng(0), optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
+    made.optimize(lambda trial: numbers(trial) + 0.2 * rng.standard_normal(), n_trials=6)
+    luckiest = min(made.trials, key=lambda trial: trial.value).number
+    return f"best_trial: {made.best_trial.number}, luckiest: {luckiest}; {[n for n in dir(made) if 'best' in n]}"
 
 
 @cell(TRUST, "Ax")
@@ -680,7 +741,18 @@ def _():
 
 @cell(SERVER, "Ax")
 def _():
-    return f"Client(storage_config=…): {'storage_config' in inspect.signature(Client).parameters}"
+    from ax.api.configs import StorageConfig
+    from ax.storage.sqa_store.db import create_all_tables, get_engine, init_engine_and_session_factory
+
+    init_engine_and_session_factory(url="sqlite:///ax.db")
+    create_all_tables(get_engine())
+    storage = StorageConfig(url="sqlite:///ax.db")
+    made = Client(random_seed=0, storage_config=storage)
+    made.configure_experiment([RangeParameterConfig(name="a", parameter_type="float", bounds=(0.0, 1.0))], name="kept")
+    made.configure_optimization(objective="-loss")
+    made.complete_trial(made.attach_trial({"a": 0.5}), raw_data={"loss": 0.5})
+    loaded = Client.load_from_database("kept", storage_config=storage)
+    return f"SQLite through its SQL storage: {len(loaded.summarize())} trial after loading"
 
 
 def main():

@@ -66,6 +66,11 @@ class TestObjectives:
         ):
             Study(SPACE, RandomSearch(), seed=0).run(lambda force, x: 1.0, 1, progress=False)
 
+    def test_a_function_without_arguments_is_refused(self):
+        for space in (SPACE, nb.Sphere(2)):
+            with pytest.raises(ArgumentError, match=r"got one without arguments. Write def f\(x\)"):
+                Study(space).run(lambda: 1.0, 1, progress=False)
+
     def test_minimize_takes_names_too(self):
         found = nb.minimize(lambda x, y: (x - 3) ** 2 + (y - 1) ** 2, Box([0, 0], [4, 4], names=("x", "y")), budget=12)
         assert found.value < 0.1
@@ -121,6 +126,10 @@ class TestFixed:
     def test_mistakes_are_refused(self, fixed, message):
         with pytest.raises(ArgumentError, match=message):
             Study(SPACE, RandomSearch(), seed=0).ask(fixed=fixed)
+
+    def test_something_else_than_a_dict_is_refused(self):
+        with pytest.raises(ArgumentError, match=r'fixed is a dict such as \{"direction": …\}, got .soft.'):
+            Study(SPACE).ask(fixed="soft")
 
     def test_a_space_without_names_has_nothing_to_fix(self):
         with pytest.raises(ArgumentError, match="fixed by name, and Sphere"):

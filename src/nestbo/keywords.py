@@ -31,7 +31,9 @@ class ByName:
 
 def by_name(f: Any, space: Space) -> Callable[[Any], Any]:
     """A function of a point, from one of a point or of keyword arguments whose names are those of the space."""
-    arguments = None if space.names is None else _arguments(f)
+    arguments = _arguments(f)
+    if arguments == []:
+        raise ArgumentError("A function of a space takes a point, got one without arguments. Write def f(x).")
     if space.names is None or arguments is None:
         return f
     takes = {argument.name for argument in arguments if argument.kind in _BY_NAME}

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nestbo import linalg
-from nestbo.errors import ArgumentError
+from nestbo.errors import ArgumentError, shown
 from nestbo.manifolds.base import Manifold
 from nestbo.manifolds.box import Box
 from nestbo.manifolds.names import check_given
@@ -204,6 +204,8 @@ def fixed(space: Space, values: Mapping[str, Any]) -> Space:
     """The part of a space where some parameters, given by name, have these values."""
     if space.names is None:
         raise ArgumentError(f"Parameters are fixed by name, and {space} has none. Write Product(force=…, tool=…).")
+    if not isinstance(values, Mapping):
+        raise ArgumentError(f'fixed is a dict such as {{"{space.names[0]}": …}}, got {shown(values)}.')
     check_given(values, space.names, some=True)
     found = _fixed(space, values)
     if _nothing_left(found):

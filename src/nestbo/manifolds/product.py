@@ -21,6 +21,16 @@ from nestbo.manifolds.sphere import Sphere
 from nestbo.text import entry_labels, labelled
 
 
+def _advice(wrong: list[Any], named: Mapping[str, Any]) -> str:
+    """What to write instead of something that is no space."""
+    if wrong and isinstance(wrong[0], Mapping):
+        conditional = "A parameter that exists for one choice only is not supported: name it beside the others."
+        return conditional if named else "Write Product(force=Box(0, 40), passes=Integer(1, 8)), or Product(**spaces)."
+    if wrong and isinstance(wrong[0], list | tuple):
+        return 'Write Box(0, 40) for numbers between bounds, and Choice("soft", "hard") for one of several values.'
+    return "Write Product(Sphere(2), SPD(3))."
+
+
 @dataclass(frozen=True, repr=False, init=False)
 class Product(Space):
     """Tuples of points, packed into one flat vector: ``split`` takes it apart, ``join`` puts it together.
@@ -46,7 +56,7 @@ class Product(Space):
         wrong = [factor for factor in given if not isinstance(factor, Space)]
         if wrong or not given:
             came = shown(wrong[0]) if wrong else "nothing"
-            raise ArgumentError(f"Product takes spaces, got {came}. Write Product(Sphere(2), SPD(3)).")
+            raise ArgumentError(f"Product takes spaces, got {came}. {_advice(wrong, named)}")
         if factors and named:
             raise ArgumentError(f"Name all factors of a product, or none: got {len(factors)} without a name.")
         object.__setattr__(self, "factors", given)

@@ -73,7 +73,8 @@ def check_settings(space: Any, strategy: Any, seed: Any) -> None:
 
     if not isinstance(space, Space):
         raise ArgumentError(
-            f'A study needs a space such as Sphere(2), got {shown(space)}. nestbo.space("sphere:2") reads a text.'
+            f'A study needs a space such as Sphere(2), got {shown(space)}. nestbo.space("sphere:2") reads a text, '
+            "Product(force=Box(0, 40)) names parameters."
         )
     if strategy is not None and not isinstance(strategy, Strategy):
         raise ArgumentError(f"The strategy is one such as GaBO(), got {shown(strategy)}.")
