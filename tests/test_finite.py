@@ -116,7 +116,7 @@ class TestValues:
             ({"force": 41}, r"^force: 41 is above 40\.$"),
             ({"force": -1}, r"^force: -1 is below 0\.$"),
             ({"force": float("nan")}, r"^force: wanted finite numbers"),
-            ({"force": "strong"}, r"^force: Wanted a tensor, array or list of numbers"),
+            ({"force": "strong"}, r"^force: Wanted a number or a list of numbers, got 'strong'"),
             ({"passes": 2.5}, r"^passes: 2.5 is not a whole number from 1 to 8"),
             ({"passes": 9}, r"^passes: 9 is above 8"),
             ({"passes": True}, r"^passes: True is not a whole number"),

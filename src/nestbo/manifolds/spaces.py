@@ -280,6 +280,8 @@ def told_apart(found: Tensor, wanted: float) -> str:
 
 def as_tensor(x: Any) -> Tensor:
     """A tensor from a tensor, array, number or nested list: in float32 if it has this precision, else in float64."""
+    if isinstance(x, str):
+        raise ArgumentError(f"Wanted a number or a list of numbers, got {shown(x)}.")
     try:
         x = torch.as_tensor(x, dtype=None if hasattr(x, "dtype") else torch.float64)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
