@@ -22,29 +22,17 @@ def waves(x: torch.Tensor) -> float:
     return (torch.cos(2 * angle) + 0.5 * torch.sin(angle)).item()
 
 
-def fragile(x: torch.Tensor) -> float:
-    """Ackley's function on the sphere, with an experiment that breaks down in one corner."""
-    if x[2] > 0.75:
-        raise RuntimeError("out of reach")
-    return nb.problem("ackley", nb.Sphere(2)).objective(x).item()
-
-
 def stiffness(x: torch.Tensor) -> float:
     """How far a 2×2 matrix is from the wanted one."""
     wanted = torch.tensor([[3.0, 1.0], [1.0, 1.5]], dtype=torch.float64)
     return nb.SPD(2).dist(x, wanted).item()
 
 
-def rosenbrock(x: torch.Tensor) -> float:
-    """On a sphere of five dimensions."""
-    return nb.problem("rosenbrock", nb.Sphere(5)).objective(x).item()
-
-
 def grasp(x: torch.Tensor) -> float:
     """A direction of approach, a stiffness and two forces: how far each is from what is wanted."""
-    direction, stiffness, forces = GRASP.split(x)
+    direction, matrix, forces = GRASP.split(x)
     wanted = torch.diag(torch.tensor([2.0, 1.0, 0.5], dtype=torch.float64))
-    return (direction[0] + nb.SPD(3).dist(stiffness, wanted) + (forces - 2).square().sum()).item()
+    return (direction[0] + nb.SPD(3).dist(matrix, wanted) + (forces - 2).square().sum()).item()
 
 
 def between(x: torch.Tensor) -> tuple[float, float]:
@@ -53,17 +41,39 @@ def between(x: torch.Tensor) -> tuple[float, float]:
     return (nb.Sphere(2).dist(x, first) ** 2).item(), (nb.Sphere(2).dist(x, second) ** 2).item()
 
 
-GRASP = nb.Product(nb.Sphere(2), nb.SPD(3, eigenvalues=(0.1, 4.0)), nb.Box([0, 0], [5, 10]))
+GRASP = nb.Product(approach=nb.Sphere(2), stiffness=nb.SPD(3, eigenvalues=(0.1, 4.0)), force=nb.Box([0, 0], [5, 10]))
+ACKLEY = nb.problem("ackley", nb.Sphere(2))
+ROSENBROCK = nb.problem("rosenbrock", nb.Sphere(5))
 SPHERE20 = nb.problem("ackley", nb.Sphere(20), latent_dim=2, seed=0)
 SPD5 = nb.problem("ackley", nb.SPD(5, eigenvalues=(0.001, 5.0)), latent_dim=2, seed=0)
-STUDIES = {  # the objective, the space, the method, the evaluations, the kinds of picture
-    "circle": (waves, nb.Sphere(1), nb.GaBO(), 10, ["surrogate"]),
-    "sphere": (fragile, nb.Sphere(2), nb.GaBO(), 25, ["convergence", "surrogate", "predictions"]),
-    "grasp": (grasp, GRASP, nb.GaBO(), 25, ["best", "importance"]),
-    "spd2": (stiffness, nb.SPD(2, eigenvalues=(0.001, 5.0)), nb.GaBO(), 25, ["surrogate"]),
-    "sphere5": (rosenbrock, nb.Sphere(5), nb.GaBO(), 25, ["surrogate"]),
-    "sphere20": (SPHERE20.objective, SPHERE20.space, nb.HDGaBO(2), 60, ["latent", "arms"]),
-    "spd5": (SPD5.objective, SPD5.space, nb.HDGaBO(2), 80, ["latent", "subspace", "reconstruction"]),
+NESTED = nb.HDGaBO(2, metric="isotropic")
+WAVES = "Two valleys on the circle; the minimum is −1.5"
+ON_SPHERE = "Ackley's function on the sphere S^2; the minimum is 0"
+GRASPING = "A grasp: direction of approach, stiffness and two forces; the minimum is −1"
+HIDDEN = "Ackley's function of a hidden S^2 in S^20; the minimum is 0"
+MATRICES = "Ackley's function of hidden 2×2 matrices in SPD(5); the minimum is 0"
+STUDIES = {  # the objective, the space, the method, the evaluations, the title, the kinds of picture
+    "circle": (waves, nb.Sphere(1), nb.GaBO(), 10, WAVES, ["surrogate"]),
+    "sphere": (ACKLEY.objective, ACKLEY.space, nb.GaBO(), 25, ON_SPHERE, ["convergence", "surrogate", "predictions"]),
+    "grasp": (grasp, GRASP, nb.GaBO(), 25, GRASPING, ["best", "importance"]),
+    "spd2": (
+        stiffness,
+        nb.SPD(2, eigenvalues=(0.001, 5.0)),
+        nb.GaBO(),
+        25,
+        "The distance to a wanted stiffness; the minimum is 0",
+        ["surrogate"],
+    ),
+    "sphere5": (
+        ROSENBROCK.objective,
+        ROSENBROCK.space,
+        nb.GaBO(),
+        25,
+        "Rosenbrock's function on S^5; the minimum is 0",
+        ["surrogate", "arms"],
+    ),
+    "sphere20": (SPHERE20.objective, SPHERE20.space, NESTED, 60, HIDDEN, ["latent"]),
+    "spd5": (SPD5.objective, SPD5.space, NESTED, 80, MATRICES, ["latent", "subspace", "reconstruction"]),
 }
 
 
@@ -71,15 +81,16 @@ def main() -> None:
     torch.set_num_threads(1)
     STORES.mkdir(parents=True, exist_ok=True)
     PICTURES.mkdir(parents=True, exist_ok=True)
-    for name, (objective, space, strategy, budget, kinds) in STUDIES.items():
+    for name, (objective, space, strategy, budget, title, kinds) in STUDIES.items():
         with nb.Study(space, strategy, store=STORES / f"{name}.db") as study:
             study.run(objective, budget=budget)
             for kind in kinds:
-                plots.draw(study, kind).savefig(PICTURES / f"{name}-{kind}.png", dpi=90)
+                plots.draw(study, kind, title=title).savefig(PICTURES / f"{name}-{kind}.png", dpi=90)
     with nb.Study(nb.Sphere(2), objectives=("error", "energy"), store=STORES / "two.db") as study:
         study.run(between, budget=25)
         for kind in plots.OF_ALL:
-            plots.draw(study, kind).savefig(PICTURES / f"two-{kind}.png", dpi=90)
+            title = "The squared distances to two points of S^2"
+            plots.draw(study, kind, title=title).savefig(PICTURES / f"two-{kind}.png", dpi=90)
     for example in (flow, nested_spheres, nested_matrices):
         example.main(str(PICTURES / f"{example.__name__}.png"))
 

@@ -6,6 +6,7 @@ import io
 import itertools
 import json
 import math
+import re
 import runpy
 import subprocess
 import sys
@@ -106,7 +107,7 @@ def pixels(figure):
 def test_every_kind_on_every_space_has_ink(name, kind):
     figure = plots.draw(study(SPACES[name]), kind)
     assert pixels(figure)[..., :3].std() > 0.01
-    assert "GaBO() on" in figure.get_suptitle()
+    assert "GaBO on" in figure.get_suptitle()
     assert "8 evaluations, 1 failed" in figure.get_suptitle().replace("\n", " ")
 
 
@@ -560,3 +561,19 @@ class TestImportance:
     def test_it_is_in_the_report(self):
         made = self.made(nb.Box([0.0] * 2, [1.0] * 2), lambda x: x[0], 6)
         assert 'data-kind="importance"' in nb.report.page(made)
+
+
+def test_the_lines_under_each_picture_of_the_docs_make_it(monkeypatch):
+    """With six evaluations instead of as many as the docs have."""
+    run = nb.Study.run
+    monkeypatch.setattr(nb.Study, "run", lambda self, objective, n: run(self, objective, 6, progress=False))
+    monkeypatch.setattr(nb.GaBO, "suggest", nb.RandomSearch().suggest)
+    text = (Path(__file__).parent.parent / "docs" / "pictures.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```py\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    drawn = []
+    monkeypatch.setattr(plots, "draw", lambda study, kind, title: drawn.append(kind))
+    names = {"nb": nb, "plots": plots, "torch": torch}
+    for block in blocks:
+        exec(block, names)
+    assert set(drawn) == set(plots.DRAWINGS)
+    assert len(drawn) == text.count("](pictures/") - 2  # two are drawn by examples

@@ -28,7 +28,7 @@ from nestbo.cli import app
 from nestbo.cli.reporting import _state
 from nestbo.errors import ArgumentError, NestboError
 from nestbo.plots import DRAWINGS
-from nestbo.report import Watch, page
+from nestbo.report import Folder, Watch, overview, page
 from nestbo.report.page import _duration
 from nestbo.report.serving import Live, hosts
 from nestbo.strategies import STRATEGIES
@@ -554,6 +554,54 @@ def test_the_state_changes_whenever_something_is_asked_or_told(tmp_path):
     assert while_reserved[1] == after[1]
 
 
+# several studies
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two studies, a file that holds none, and what shows them."""
+    stored(tmp_path / "one.db")
+    stored(tmp_path / "t & o.db", 6)
+    (tmp_path / "other.db").write_text("no study")
+    made = Folder(tmp_path, _state, lambda study, name, state: f"{name} {len(study.history)}")
+    yield made
+    made.close()
+
+
+def test_the_studies_of_a_folder_are_side_by_side(folder, tmp_path):
+    html = folder.page(folder.state())
+    reader = Reader(html)
+    assert [a["href"] for a in reader.all("a")] == ["one/", "t%20%26%20o/"]
+    assert "2 studies in this folder" in reader.text
+    assert [trace["name"] for trace in given(html, "/")["faces"][0]["data"]] == ["one", "t &amp; o"]
+    assert given(html, "one")["faces"][0]["data"][0]["x"] == [0, 1, 2, 3]
+    before = folder.state()
+    stored(tmp_path / "three.db")
+    assert folder.state() != before
+    assert list(folder.studies()) == ["one", "t & o", "three"]
+    (tmp_path / "three.db").unlink()
+    assert list(folder.studies()) == ["one", "t & o"]
+
+
+def test_an_empty_folder_says_so(tmp_path):
+    assert "There is no study here yet" in Reader(Folder(tmp_path, _state, page).page("")).text
+
+
+def test_each_study_of_a_folder_has_a_page_of_its_own(folder):
+    made = Watch(folder.state, folder.page, room=folder.room)
+    thread = threading.Thread(target=made.run)
+    thread.start()
+    found = [
+        (ask(made, path)[0].status, ask(made, path)[1]) for path in ("/t%20%26%20o/", "/no/", "/../one/", "/one/x")
+    ]
+    state = ask(made, "/one/state")[1]
+    made.stop()
+    thread.join(10)
+    assert found[0] == (200, "t & o 6")
+    assert [status for status, _ in found[1:]] == [404, 404, 404]
+    assert state == _state(folder.studies()["one"])
+
+
 # in a browser
 
 
@@ -697,6 +745,16 @@ def test_the_tree_of_a_screen_reader_has_names_and_no_ticks(chromium, lab_page, 
     assert not [name for role, name in tree if role == "StaticText" and name == "best so far"]
     named = ("button", "combobox", "image", "link", "region", "table")
     assert [role for role, name in tree if role in named and not name] == []
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_a_folder_in_a_browser(chromium, folder, tmp_path, width):
+    settled(chromium, overview(folder.studies(), name="studies"), tmp_path, width)
+    assert chromium.get_log("browser") == []
+    rights = "return [...document.querySelectorAll('.side section')].map(s => s.getBoundingClientRect().right)"
+    found = chromium.execute_script(rights)
+    assert max(found) <= width
+    assert (found[0] == found[1]) == (width == 400)
 
 
 def test_the_table_sorts(chromium, tmp_path):

@@ -32,16 +32,31 @@ def report(
 
 @app.command()
 def watch(
-    store: Store,
+    store: Annotated[str, typer.Argument(metavar="STORE", help="The file of a study, or a folder with several.")],
     port: Annotated[int, typer.Option(min=0, max=65535, help="To serve on; 0 takes any free one.")] = 8765,
 ) -> None:
-    """Serve the page of report to a browser on this machine, and renew it while the study runs, until Ctrl-C."""
-    from nestbo import plots  # noqa: F401  (before the first page is wanted)
+    """Serve the page of report to a browser on this machine, and renew it while the study runs, until Ctrl-C.
+
+    The studies of a folder, its files that end in .db, are shown side by side.
+    """
     from nestbo.report import Watch
 
+    if Path(store).is_dir():
+        _watch_folder(store, port)
+        return
     with opened(store) as study:
         watching = Watch(lambda: _state(study), lambda state: _page(study, store, state), port=port)
         say(f"Watching {store} at {watching.url} (Ctrl-C ends it, the study goes on).")
+        with contextlib.suppress(KeyboardInterrupt):
+            watching.run()
+
+
+def _watch_folder(path: str, port: int) -> None:
+    from nestbo.report import Folder, Watch
+
+    with contextlib.closing(Folder(Path(path), _state, _page)) as folder:
+        watching = Watch(folder.state, folder.page, port=port, room=folder.room)
+        say(f"Watching the studies in {path} at {watching.url} (Ctrl-C ends it, the studies go on).")
         with contextlib.suppress(KeyboardInterrupt):
             watching.run()
 

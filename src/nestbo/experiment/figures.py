@@ -19,27 +19,29 @@ from nestbo.files import written
 _FLOOR = 1e-10  # of regret, on a logarithmic axis
 TOLERANCES = (0.1, 0.001)  # share of the regret after the initial points at which a problem counts as solved
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#A0522D", "#7F7F7F")  # Okabe and Ito's
-_PAPER = {  # colour by family, line by variant
+_PAPER = {  # a colour for each method, related ones for a family; a line by variant
     "random": ("#8A8A8A", "-"),
     "bo": ("#E69F00", "-"),
-    "cholesky-bo": ("#E69F00", "--"),
+    "cholesky-bo": ("#EBCB5A", "--"),
     "dropout": ("#56B4E9", "-"),
-    "cholesky-dropout": ("#56B4E9", "--"),
+    "cholesky-dropout": ("#A3D9F2", "--"),
     "sir": ("#009E73", "-"),
-    "cholesky-sir": ("#009E73", "--"),
+    "cholesky-sir": ("#7CCBB4", "--"),
     "rembo": ("#CC79A7", "-"),
-    "cholesky-rembo": ("#CC79A7", "--"),
-    "gabo-paper": ("#0072B2", "--"),
-    "gabo-paper-lbfgs": ("#0072B2", ":"),
+    "cholesky-rembo": ("#E8BBD3", "--"),
+    "gabo-paper": ("#5B4FB3", "--"),
+    "gabo-paper-lbfgs": ("#A59FD6", ":"),
     "gabo": ("#0072B2", "-"),
-    "hdgabo-paper": ("#A0522D", "--"),
-    "hdgabo-paper-lbfgs": ("#A0522D", ":"),
+    "hdgabo-paper": ("#8B4A22", "--"),
+    "hdgabo-paper-lbfgs": ("#C9A27E", ":"),
     "hdgabo": ("#D55E00", "-"),
-    "hdgabo-nested": ("#D55E00", "-."),
-    "hdgabo-unknown": ("#D55E00", ":"),
-    "hdgabo-auto": ("#882255", "-"),
+    "hdgabo-nested": ("#7A0019", "-."),
+    "hdgabo-unknown": ("#F59A62", ":"),
+    "hdgabo-auto": ("#B5338A", "-"),
     "oracle": ("#333333", ":"),
 }
+_WIDTH = 10.0  # inches of a picture
+_LETTER, _KEY = 0.072, 0.55  # inches of a letter of a legend, and of the line in front of a name
 
 
 def figures(found: Results, folder: Path, suite: Suite | None = None, prefix: str = "") -> list[Path]:
@@ -72,7 +74,7 @@ def profile(found: Results, path: Path, suite: Suite | None = None) -> Path:
     styles = _styles(labels)
     path.parent.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context(STYLE):
-        page = Figure(figsize=(10, 3.8), layout="constrained")
+        page = Figure(figsize=(_WIDTH, 3.8), layout="constrained")
         for axes, tolerance in zip(page.subplots(1, 2, sharey=True), TOLERANCES, strict=True):
             for label, curve in profiles(found, tolerance).items():
                 colour, line = styles[label]
@@ -81,7 +83,7 @@ def profile(found: Results, path: Path, suite: Suite | None = None) -> Path:
             axes.set(title=f"to {100 * tolerance:g} % of the initial regret", xlabel="evaluations", ylim=(-0.02, 1.02))
         page.axes[0].set(ylabel=f"share of {len(found)} problems solved")
         handles, shown = page.axes[0].get_legend_handles_labels()
-        page.legend(handles, shown, loc="outside lower center", ncols=5)
+        _legend(page, handles, shown)
         with written(path) as file:
             page.savefig(file, dpi=100)
     return path
@@ -92,15 +94,21 @@ def _draw(found: Results, suite: Suite | None) -> Any:
 
     labels = list(dict.fromkeys(label for methods in found.values() for label in methods))
     styles = _styles(labels)
-    page = Figure(figsize=(10, 2.9 * len(found) + 0.6), layout="constrained")
+    page = Figure(figsize=(_WIDTH, 2.9 * len(found) + 0.6), layout="constrained")
     axes = page.subplots(len(found), 2, squeeze=False, width_ratios=(3, 2))
     for (left, right), (task, methods) in zip(axes, found.items(), strict=True):
         _curves(left, task, methods, styles)
         _boxes(right, methods, styles, suite)
     lines = {line.get_label(): line for row in axes for line in row[0].get_lines()}
     shown = [called(label, suite) for label in labels]
-    page.legend([lines[label] for label in labels], shown, loc="outside lower center", ncols=5)
+    _legend(page, [lines[label] for label in labels], shown)
     return page
+
+
+def _legend(page: Any, handles: list[Any], names: list[str]) -> None:
+    """The methods below the picture, in as many columns as its width holds."""
+    column = _KEY + _LETTER * max(map(len, names))
+    page.legend(handles, names, loc="outside lower center", ncols=max(1, int(_WIDTH / column)))
 
 
 def _styles(labels: list[str]) -> dict[str, tuple[str, str]]:
@@ -119,7 +127,8 @@ def _curves(axes: Any, task: Task, methods: Mapping[str, Series], styles: Mappin
         at = np.arange(len(middle))
         axes.plot(at, middle, color=colour, linestyle=line, label=label)
         axes.fill_between(at, low, high, color=colour, alpha=0.1, linewidth=0)
-    axes.set(title=heading(task), xlabel="iterations", ylabel="log₁₀ regret")
+    axes.set(title=heading(task), xlabel="iterations after the random points")
+    axes.set_ylabel("log₁₀ regret (median, quartiles)")
     axes.set_xlim(left=0)
 
 
@@ -137,7 +146,7 @@ def _boxes(
         middle.set(color="#333333", linewidth=1.5)
     axes.invert_yaxis()
     axes.tick_params(axis="y", labelsize=7.5)
-    axes.set(title="at the end (trials)", xlabel="log₁₀ regret")
+    axes.set(title="after the last evaluation (number of trials)", xlabel="log₁₀ regret")
 
 
 def _log(regret: Array) -> Array:

@@ -18,6 +18,13 @@ from nestbo.files import written
 
 _BLOCK = re.compile(r"(<!-- (results|summary): ([-\w]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
+_REGRET = "Regret along the evaluations, and at their end"
+_CURVES = (
+    "*Regret is the distance of the best value so far to the known minimum. Left: its median over the trials, with a "
+    "band between the quartiles. Right: where the trials ended. Further down, and further left, is better.*"
+)
+_SHARES = "*How many trials have come so far, as a mean over the problems. Further up, and further left, is better.*"
+
 
 def report(places: Sequence[Path], page: Path) -> list[str]:
     """Write what a page holds between its marks; returns the suites that were written, each once."""
@@ -40,7 +47,7 @@ def _details(places: Iterable[Path], name: str, pictures: Path) -> str:
     suite = SUITES[name]
     found = results(places, suite)
     drawn = figures(found, pictures, suite, prefix=f"{name}-") if found else []
-    shown = [f"![Regret along the evaluations, and at their end]({path.parent.name}/{path.name})\n" for path in drawn]
+    shown = [f"![{_REGRET}]({path.parent.name}/{path.name})\n\n{_CURVES}\n" for path in drawn]
     return "\n".join(["", *shown, *tables(found, suite), "", ""])
 
 
@@ -53,7 +60,7 @@ def _summary(places: Iterable[Path], name: str, pictures: Path) -> str:
     shown = []
     if hero(found) is not None:
         path = profile(found, pictures / f"{name}-profile.png", suite)
-        shown = [f"![Share of problems solved along the evaluations]({path.parent.name}/{path.name})\n"]
+        shown = [f"![Share of problems solved along the evaluations]({path.parent.name}/{path.name})\n\n{_SHARES}\n"]
     return "\n".join(["", *shown, *summary(found, suite), "", ""])
 
 

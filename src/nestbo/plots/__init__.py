@@ -19,7 +19,7 @@ from nestbo.plots.latent import latent
 from nestbo.plots.one import reduced
 from nestbo.plots.predictions import predictions
 from nestbo.plots.reconstruction import reconstruction
-from nestbo.plots.style import STYLE
+from nestbo.plots.style import STYLE, entitle
 from nestbo.plots.subspace import subspace
 from nestbo.plots.summary import summarise
 from nestbo.plots.surrogate import surrogate
@@ -44,15 +44,17 @@ DRAWINGS: dict[str, Callable[[Study], Figure]] = {
 OF_ALL = ("front", "hypervolume")  # objectives; other pictures are of one
 
 
-def draw(study: Study, kind: str = "convergence", objective: str | None = None) -> Figure:
+def draw(study: Study, kind: str = "convergence", objective: str | None = None, *, title: str | None = None) -> Figure:
     """A figure of a study, to show or to save: ``draw(study, "surrogate").savefig("surrogate.png")``.
 
+    A ``title`` of your own can say what the study cannot know, such as the problem and its minimum.
     A study that has too little to show gives a figure that says so in words. Where there are several objectives, all
     pictures but "front" and "hypervolume" are of one ``objective``, the first unless another one is named.
     """
     check_known("kind of picture", kind, DRAWINGS)
     with matplotlib.rc_context(STYLE):
-        return DRAWINGS[kind](study if kind in OF_ALL else reduced(study, objective))
+        made = DRAWINGS[kind](study if kind in OF_ALL else reduced(study, objective))
+        return made if title is None else entitle(made, title)
 
 
 def importance(study: Study, objective: str | None = None) -> Figure:

@@ -211,8 +211,10 @@ def _ellipsoid(axes: Any, space: Space, x: Array) -> None:
 def _entries(axes: Any, space: Space, x: Array) -> None:
     """A matrix, its entries as colours and, where there is room, as numbers."""
     matrix = x @ x.T if isinstance(space, Grassmann) else x
-    axes.imshow(matrix, cmap="RdBu_r", norm=CenteredNorm(halfrange=float(np.abs(matrix).max()) or 1.0))
-    if max(matrix.shape) <= 6:
+    shown = axes.imshow(matrix, cmap="RdBu_r", norm=CenteredNorm(halfrange=float(np.abs(matrix).max()) or 1.0))
+    if max(matrix.shape) > 6:
+        axes.figure.colorbar(shown, ax=axes, label="entry", shrink=0.7, aspect=20, pad=0.03).outline.set_visible(False)
+    else:
         dark = 0.6 * np.abs(matrix).max()
         for (i, j), value in np.ndenumerate(matrix):
             axes.text(j, i, f"{value:.2g}", ha="center", va="center", fontsize=8.5,

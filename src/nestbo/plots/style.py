@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
+from matplotlib.colors import FuncNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -45,6 +45,8 @@ STYLE: dict[str, Any] = {
 EVALUATED: dict[str, Any] = {"s": 34, "edgecolors": "white", "linewidths": 0.9, "zorder": 4}
 HOLLOW: dict[str, Any] = {**EVALUATED, "s": 24, "facecolors": "white", "edgecolors": BLUE}
 FAILED: dict[str, Any] = {"s": 34, "marker": "x", "color": INK, "linewidths": 1.4, "zorder": 5}
+_DECADES = 100.0  # the ratio of values from which on an axis is logarithmic
+_SHARES = np.linspace(0, 1, 33)  # of the colours
 BEST: dict[str, Any] = {"s": 190, "marker": "*", "color": RED, "edgecolors": "white", "linewidths": 1.0, "zorder": 6}
 
 
@@ -60,7 +62,12 @@ class Picture(Figure):
 def figure(title: str, width: float = 7.0, height: float = 4.0) -> Figure:
     """An empty figure with a heading."""
     made = Picture(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08))
-    heading = textwrap.fill(title, int(13 * width), break_on_hyphens=False)
+    return entitle(made, title)
+
+
+def entitle(made: Figure, title: str) -> Figure:
+    """The figure with a heading that is as long as it is wide."""
+    heading = textwrap.fill(title, int(13 * made.get_figwidth()), break_on_hyphens=False)
     made.suptitle(heading, x=0.012, ha="left", fontsize=10, color=INK)
     return made
 
@@ -79,28 +86,31 @@ def say(axes: Any, text: str) -> None:
 
 
 def scale(view: View, *more: Array) -> ScalarMappable:
-    """Colours for the values of a study: the darker, the better.
+    """Colours for the values of a study, and of its model: the darker, the better.
 
-    They end where values are three times as far from the best as half of the evaluations are, so that a few very bad
-    ones do not make all others look alike.
+    Half of the colours are spent on equal steps of the value, from the best to three times as far as half of the
+    evaluations are, half on equal shares of what is shown: a plateau has colours of its own, and a few very bad values
+    do not make all others look alike.
     """
     costs = view.sign * np.concatenate([view.values, *(np.ravel(array) for array in more)])
     low, high, middle = costs.min(), costs.max(), np.median(view.sign * view.values)
-    cut = middle > low and low + 3 * (middle - low) < high
-    if cut:
-        high = low + 3 * (middle - low)
+    colours: Any = colormaps["viridis" if view.sign > 0 else "viridis_r"]
     if not high > low:
-        low, high = low - 0.5 * max(abs(low), 1.0), high + 0.5 * max(abs(high), 1.0)
-    ends = sorted((view.sign * low, view.sign * high))
-    colours: Any = colormaps["viridis" if view.sign > 0 else "viridis_r"].copy()
-    colours.colorbar_extend = "neither" if not cut else "max" if view.sign > 0 else "min"
-    return ScalarMappable(Normalize(*ends), colours)
+        return ScalarMappable(
+            Normalize(view.values[0] - max(abs(low), 1) / 2, view.values[0] + max(abs(low), 1) / 2), colours
+        )
+    far = min(high, low + 3 * (middle - low)) if middle > low else high
+    levels = (np.quantile(costs, _SHARES) + np.linspace(low, far, len(_SHARES))) / 2
+    levels[-1] = high
+    levels = np.sort(view.sign * levels)
+    ways = (lambda values: np.interp(values, levels, _SHARES), lambda shares: np.interp(shares, _SHARES, levels))
+    return ScalarMappable(FuncNorm(ways, levels[0], levels[-1]), colours)
 
 
 def value_axis(axes: Any, values: Array, label: str = "value") -> None:
     """A vertical axis for values: linear, or logarithmic where they spread over many powers of ten."""
     spread = float(np.median(np.abs(values - np.median(values))))
-    if values.min() > 0 and values.max() > 1e3 * values.min():
+    if values.min() > 0 and values.max() > _DECADES * values.min():
         axes.set_yscale("log", nonpositive="clip")
         label += " (log scale)"
     elif spread > 0 and np.ptp(values) > 100 * spread:
@@ -112,11 +122,17 @@ def value_axis(axes: Any, values: Array, label: str = "value") -> None:
 
 def shade(axes: Any, x: Array, y: Array, z: Array, colours: ScalarMappable) -> None:
     """The mean over a region, in bands."""
-    ends = colours.get_clim()
     options: dict[str, Any] = {"cmap": colours.cmap, "norm": colours.norm, "extend": "both", "zorder": 1}
-    axes.contourf(x, y, z, np.linspace(*ends, 37), **options).set_edgecolor("face")
+    axes.contourf(x, y, z, _steps(colours, 37), **options).set_edgecolor("face")
     if np.ptp(z) > 0:
-        axes.contour(x, y, z, np.linspace(*ends, 13)[1:-1], colors="white", linewidths=0.5, alpha=0.6, zorder=2)
+        lines: dict[str, Any] = {"colors": "white", "linewidths": 0.5, "alpha": 0.6, "zorder": 2}
+        axes.contour(x, y, z, _steps(colours, 13)[1:-1], **lines)
+
+
+def _steps(colours: ScalarMappable, count: int) -> Array:
+    """Values that are equally far apart in colour."""
+    norm: Any = colours.norm
+    return np.asarray(norm.inverse(np.linspace(0, 1, count)))
 
 
 def number(value: float | None) -> str:
@@ -128,6 +144,9 @@ def colour_bar(made: Figure, colours: ScalarMappable, axes: Any, **options: Any)
     """A slim bar beside the axes."""
     options = {"shrink": 0.8, "aspect": 28, "pad": 0.02, "label": "value", **options}
     bar = made.colorbar(colours, ax=axes, **options)
+    ticks = _steps(colours, 3 if options.get("orientation") == "horizontal" else 6).tolist()
+    bar.set_ticks(ticks, labels=[f"{tick:.3g}".replace("-", "−") for tick in ticks])
+    bar.minorticks_off()
     bar.outline.set_visible(False)
 
 

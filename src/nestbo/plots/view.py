@@ -124,7 +124,8 @@ class View:
         counts += [f"{len(self.failed)} failed"] * bool(self.failed)
         counts += [f"{len(self.infeasible)} infeasible"] * bool(self.infeasible)
         counts += [f"{len(self.history.pending)} pending"] * bool(self.history.pending)
-        return f"{self.study.strategy} on {self.where}: {', '.join(counts)}"
+        method = str(self.study.strategy).replace("()", "", 1)
+        return f"{method} on {self.where}: {', '.join(counts)}"
 
     @property
     def nothing(self) -> str:

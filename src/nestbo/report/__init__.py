@@ -1,6 +1,7 @@
-"""A study as one HTML page: to send, or to watch while it runs. Nothing in the page comes from elsewhere."""
+"""Studies as HTML pages: to send, or to watch while they run. Nothing in a page comes from elsewhere."""
 
+from nestbo.report.folder import Folder, overview
 from nestbo.report.page import page
 from nestbo.report.serving import Watch
 
-__all__ = ["Watch", "page"]
+__all__ = ["Folder", "Watch", "overview", "page"]

@@ -32,6 +32,12 @@ def page(study: Study, *, name: str = "study", facts: Mapping[str, Any] | None =
     ``name`` is its title, and ``facts`` are more lines for its settings; a ``budget`` also gives a bar of progress.
     With ``live``, the state that it shows, the page asks its server whether there is another one (``Watch``).
     """
+    about = _about(study, Snapshot(study), name, facts or {})
+    return rendered("page.html", about | {"live": live})
+
+
+def rendered(template: str, about: Mapping[str, Any]) -> str:
+    """A template with what it shows, and the style and scripts that every page carries."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -42,8 +48,7 @@ def page(study: Study, *, name: str = "study", facts: Mapping[str, Any] | None =
         finalize=_harmless,
     )
     environment.filters |= {"number": number, "duration": _duration, "share": lambda part: f"{part:.0%}"}
-    about = _about(study, Snapshot(study), name, facts or {})
-    return environment.get_template("page.html").render(**about, live=live, assets=Assets.read())
+    return environment.get_template(template).render(**about, assets=Assets.read(), versions=_versions())
 
 
 def _harmless(value: Any) -> Any:
@@ -84,7 +89,6 @@ def _about(study: Study, now: Snapshot, name: str, facts: Mapping[str, Any]) -> 
         "parameters": now.space.names or (),
         "rows": [row(trial, now) for trial in now.history],
         "settings": _settings(study, facts),
-        "versions": _versions(),
     }
 
 

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from http.client import HTTP_PORT
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import unquote
 
 from nestbo.errors import ArgumentError, NestboError
 from nestbo.manifolds.base import check_size
@@ -50,19 +51,29 @@ class Live:
         return self._current()[0]
 
 
+Room = Callable[[str], Live | None]
+
+
+def _no_room(name: str) -> Live | None:
+    """What one page alone has behind it."""
+    return None
+
+
 class Watch:
     """A server of one page, on this machine's own address, where no other machine can reach it.
 
-    ``state`` says what there is and ``draw`` makes the page of a state; port 0 takes any free one. Requests that name
+    ``state`` says what there is and ``draw`` makes the page of a state; port 0 takes any free one. ``room`` gives the
+    page under a name, where there are more than one. Requests that name
     another host are refused, so that no web site can read the page through the browser.
     """
 
-    def __init__(self, state: Callable[[], str], draw: Callable[[str], str], *, port: int = 0) -> None:
+    def __init__(
+        self, state: Callable[[], str], draw: Callable[[str], str], *, port: int = 0, room: Room = _no_room
+    ) -> None:
         port = check_size("The port", port, least=0)
         if port > 65535:
             raise ArgumentError(f"Wanted a port from 0 to 65535, got {port}. Port 0 takes any free one.")
-        live = Live(state, draw)
-        handler = type("Handler", (_Handler,), {"live": live})
+        handler = type("Handler", (_Handler,), {"live": Live(state, draw), "room": staticmethod(room)})
         try:
             self._server = ThreadingHTTPServer((_ADDRESS, port), handler)
         except OSError as error:
@@ -99,24 +110,22 @@ def hosts(port: int) -> set[str]:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers GET / and GET /state, and nothing else."""
+    """Answers GET / and GET /state, the same below the name of a study, and nothing else."""
 
     live: Live
+    room: Room
     timeout = _PATIENCE
     server_version, sys_version = "nestbo", ""
 
     def do_GET(self) -> None:
-        pages: dict[str, tuple[str, Callable[[], str]]] = {
-            "/": ("text/html", self.live.page),
-            "/state": ("text/plain", self.live.state),
-        }
+        name, _, leaf = self.path.partition("?")[0].removeprefix("/").rpartition("/")
+        live = self.room(unquote(name)) if name else self.live
         if str(self.headers.get("Host")).lower() not in hosts(self.connection.getsockname()[1]):
             self._answer(HTTPStatus.MISDIRECTED_REQUEST, "text/plain", "This server answers to its own address only.\n")
-        elif self.path.partition("?")[0] not in pages:
-            self._answer(HTTPStatus.NOT_FOUND, "text/plain", "There is one page here, /.\n")
+        elif live is None or leaf not in ("", "state"):
+            self._answer(HTTPStatus.NOT_FOUND, "text/plain", "There is no such page. Begin at /.\n")
         else:
-            kind, content = pages[self.path.partition("?")[0]]
-            self._give(kind, content)
+            self._give(*(("text/plain", live.state) if leaf else ("text/html", live.page)))
 
     do_HEAD = do_GET  # noqa: N815
 

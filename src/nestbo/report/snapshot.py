@@ -12,17 +12,20 @@ from nestbo.study.judging import Recommendation
 
 
 class Snapshot:
-    """What the pictures of a study read, frozen: other processes may go on meanwhile."""
+    """What the pictures of a study read, frozen: other processes may go on meanwhile.
 
-    def __init__(self, study: Study) -> None:
-        self._study = study.copy()
+    One that is not ``fitted`` has no models, and takes no time.
+    """
+
+    def __init__(self, study: Study, *, fitted: bool = True) -> None:
+        self._study, self._fitted = study.copy(), fitted
         self.space, self.strategy, self.direction = study.space, study.strategy, study.direction
         self.history, self.times = self._study.history, self._study.times
         self.objectives = study.objectives
 
     @cached_property
     def _models(self) -> Mapping[str, Any]:
-        return self._study.models()
+        return self._study.models() if self._fitted else {}
 
     @cached_property
     def _standings(self) -> Sequence[Any]:

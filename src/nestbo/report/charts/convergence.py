@@ -51,7 +51,7 @@ def convergence(study: Study) -> Chart | None:
 
 
 def _layout(title: str, kind: str) -> dict[str, Any]:
-    across = axis("trial", rangemode="nonnegative")
+    across = axis("trial")
     scale = {"type": kind, "exponentformat": "power"} if kind == "log" else {}
     return {"xaxis": across, "yaxis": axis(title, **scale), "yaxis2": _FLOOR}
 
