@@ -135,3 +135,8 @@ class TestRuns:
         assert more.asked == [[Memory(), Memory("full")]]
         assert runs.pending.shape == (1, 1, 2)
         assert runs.asked == [[Memory()]]
+
+
+def test_the_text_of_a_trial_has_only_what_was_told():
+    trial = Trial(3, torch.zeros(2), memory=Memory(arm="full:0")).with_value(1.5, note="good")
+    assert repr(trial) == "Trial(index=3, x=tensor([0., 0.]), status='told', told=Told(values=(1.5,), note='good'))"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -70,6 +70,11 @@ class Told:
     note: str | None = None
     discarded: bool = False
     corrected: tuple[tuple[float, ...], ...] = ()
+
+    def __repr__(self) -> str:
+        """Only what was told."""
+        told = ((each.name, getattr(self, each.name), each.default) for each in fields(self))
+        return f"Told({', '.join(f'{name}={value!r}' for name, value, default in told if value != default)})"
 
 
 @dataclass(frozen=True)

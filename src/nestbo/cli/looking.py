@@ -40,7 +40,7 @@ def show(store: Store, json: Json = False) -> None:
             return
         console = Console(highlight=False)
         for name, text in _in_words(facts).items():
-            console.print(printable(f"{name:10}{text}", keep=""), markup=False)
+            console.print(printable(f"{name:10}{text}", keep=""), markup=False, soft_wrap=True)
         history = study.history
         if len(history):
             console.print(table(history, study.objectives))

@@ -180,7 +180,8 @@ def table(history: History, objectives: Sequence[str]) -> Any:
         last = Text(printable(str(trial.told.failed)) if trial.status == "failed" else words(trial))
         if trial.told.note:
             last.append(printable(f"\n{trial.told.note}"), style="italic")
-        status = trial.state if trial.feasible else f"{trial.state}, infeasible"
+        state = "pending" if trial.state == "asked" else trial.state
+        status = state if trial.feasible else f"{state}, infeasible"
         style = "bold green" if trial.index in best else None
         style = "strike dim" if trial.told.discarded else style
         result.add_row(str(trial.index), status, *values, last, style=style)
