@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +28,17 @@ class Message:
     where: str
 
 
+def version() -> str:
+    """Of nestbo, as the package has it."""
+    found = re.search(r'^__version__ = "(.+)"$', (SOURCE / "__init__.py").read_text(encoding="utf-8"), re.MULTILINE)
+    return found[1] if found else "of an unknown version"
+
+
 def on_config(config: Any) -> Any:
-    """Pages that ``nav`` does not name go to its end, under More."""
+    """Each page tells its version; pages that ``nav`` does not name go to its end, under More."""
+    config["copyright"] = (
+        f"nestbo {version()}. The documentation of another version is made by make docs in its source."
+    )
     named = str(config["nav"])
     more = [page.name for page in sorted((ROOT / "docs").glob("*.md")) if f"'{page.name}'" not in named]
     if more:
