@@ -36,9 +36,7 @@ def version() -> str:
 
 def on_config(config: Any) -> Any:
     """Each page tells its version; pages that ``nav`` does not name go to its end, under More."""
-    config["copyright"] = (
-        f"nestbo {version()}. The documentation of another version is made by make docs in its source."
-    )
+    config["copyright"] = f"nestbo {version()}. In the source of another version, make docs builds its own pages."
     named = str(config["nav"])
     more = [page.name for page in sorted((ROOT / "docs").glob("*.md")) if f"'{page.name}'" not in named]
     if more:
