@@ -576,7 +576,7 @@ class TestErrors:
         "x", ["abc", None, object(), [[1.0], [1.0, 2.0]], {"x": 1}, ["a", "b"]], ids=lambda x: type(x).__name__
     )
     def test_not_numbers(self, x):
-        with pytest.raises(ArgumentError, match="Wanted a (tensor, array|number) or (a )?list of numbers"):
+        with pytest.raises(ArgumentError, match=r"Wanted a (tensor, array|number) or (a )?list of numbers"):
             Sphere(1).check(x)
 
     def test_complex_numbers(self):

@@ -292,7 +292,7 @@ MODELLED = {
     "nested:2": (nb.Sphere(5), nb.HDGaBO(2, initial=3)),
     "nested:1,none": (nb.Product(nb.SPD(2), nb.Box(0, 1)), nb.HDGaBO((1, None), initial=3)),
     "log": (nb.Box([0, 0], [1, 1]), nb.GaBO(initial=3, outputs="log")),
-    "bilog": (nb.Torus(2), nb.GaBO(initial=3, outputs="bilog")),
+    "bilog": (nb.Torus(2), nb.GaBO(initial=3, outputs="bilog", metric="isotropic")),
 }
 
 
