@@ -3,7 +3,8 @@
     python benchmarks/boxes.py run --seeds 5 --workers 2    # resumable: finished runs are skipped
     python benchmarks/boxes.py table
 
-The six boxes have a length scale each. The one box has one length scale and, by default, a metric that is learned;
+The six boxes have a length scale each. The one box has one length scale and, by default, models with a metric compete;
+"one box, diagonal" has one model with a length scale for each coordinate, and
 "one box, isotropic" has no metric.
 """
 
@@ -27,6 +28,7 @@ BOX = nb.Box([0.0] * COORDINATES, [1.0] * COORDINATES)
 SPACES = {
     "one box": (BOX, nb.GaBO()),
     "six boxes": (nb.Product(*(nb.Box(0, 1) for _ in range(COORDINATES))), nb.GaBO()),
+    "one box, diagonal": (BOX, nb.GaBO(metric="diagonal")),
     "one box, isotropic": (BOX, nb.GaBO(metric="isotropic")),
 }
 
