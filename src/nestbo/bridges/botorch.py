@@ -50,7 +50,7 @@ def gen_candidates(
 ) -> Callable[..., tuple[Tensor, Tensor]]:
     """Refinement for ``optimize_acqf(…, gen_candidates=…)``: q points are one point of the product of q spaces.
 
-    Where a space has separate values, steps from value to value and climbs take turns.
+    If a space has separate values, steps from value to value and climbs take turns.
     """
 
     def generate(
@@ -95,9 +95,9 @@ def optimize_acqf(
     sequential: bool = False,
     seed: int = 0,
 ) -> tuple[Tensor, Tensor]:
-    """Stock ``optimize_acqf`` over a manifold: q points flattened to vectors, (q, size), and their value.
+    """BoTorch's ``optimize_acqf`` over a manifold: q points flattened to vectors, (q, size), and their value.
 
-    Sequential and joint optimisation of q > 1 both work; ``x.unflatten(-1, space.point_shape)`` gives the points back.
+    Sequential and joint optimisation of q > 1 both work. ``x.unflatten(-1, space.point_shape)`` restores the points.
     """
     size = Product(space).point_shape[0]
     bounds = torch.tensor([[-_ANYWHERE], [_ANYWHERE]], dtype=torch.float64).expand(2, size)

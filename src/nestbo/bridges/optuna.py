@@ -45,17 +45,18 @@ _TOLERANCE = 1e-6  # how far a point may lie off its space, as in ``Space.check`
 
 
 class ManifoldSampler(BaseSampler):
-    """Suggests points of a space, as ``Study`` does, for ``optuna.create_study(sampler=…)``.
+    """A sampler that suggests points of a space, as ``Study`` does, for ``optuna.create_study(sampler=…)``.
 
     The objective reads the point with ``suggest(trial, space)``. Points that other workers are evaluating count as
     pending, failed trials as the worst value so far, and pruned ones by their last intermediate value. Constraints of
     trials are observed constraints; ``constraints_func`` gives them as it does in Optuna's samplers, numbers ≤ 0 where
     they are satisfied. A suggestion depends on the seed, the number of the trial and the trials before it, so that
-    workers may share a seed. In a study with several directions, it suggests what adds most to the front, by GaBO
+    workers may share a seed. In a study with several directions, it suggests points that extend the front, by GaBO
     unless another strategy is given. Parameters that the objective reads beside the point, with ``trial.suggest_int``
-    and the like, are suggested jointly with it once a trial with them has ended; those that only some trials have are
-    drawn at random, and the model does not see them. Trials of another space are left out, with a warning. ``noise``
-    is the variance of the noise of values, if it is known; ``name`` that of the point among the parameters.
+    and the like, are suggested jointly with the point as soon as a trial with them has ended. Parameters that only some
+    trials have are drawn at random, and the model does not see them. Trials of another space are ignored, with a
+    warning. ``noise`` is the variance of the noise in the values, if it is known; ``name`` is the name of the point
+    among the parameters.
 
     >>> import optuna
     >>> import nestbo as nb
@@ -241,9 +242,9 @@ class ManifoldSampler(BaseSampler):
 
 
 def suggest(trial: BaseTrial, space: Space, name: str = "x") -> Tensor:
-    """The point to evaluate, in an objective: any sampler will do, and ``ManifoldSampler`` knows the geometry.
+    """The point to evaluate, for use in an objective. Any sampler works, and ``ManifoldSampler`` knows the geometry.
 
-    Samplers that do not suggest numbers off the manifold; the point is then their projection.
+    Other samplers suggest numbers off the manifold; the point is their projection.
     """
     sampler = trial.study.sampler if isinstance(trial, Trial) else None
     if isinstance(sampler, ManifoldSampler) and (sampler.space, sampler.name) != (space, name):

@@ -20,7 +20,7 @@ _ROUNDING = 1e-9  # relative to the bounds; on a manifold, how far off counts as
 
 
 def point(trial: FrozenTrial, space: Space, name: str = "x") -> Tensor:
-    """The point of a trial, ``study.best_trial`` say."""
+    """The point of a trial, such as ``study.best_trial``."""
     for key in _names(space, name):
         if key not in trial.params:
             raise ArgumentError(f"Trial {trial.number} has no parameter {key!r} of a point {name!r} of {space}.")

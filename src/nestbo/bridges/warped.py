@@ -1,4 +1,4 @@
-"""A kernel with a metric that stock GPyTorch and BoTorch models learn with their own optimisers."""
+"""A kernel with a metric that GPyTorch and BoTorch models learn with their own optimisers."""
 
 from __future__ import annotations
 

@@ -26,16 +26,16 @@ SCALES: tuple[Scale, ...] = get_args(Scale)
 class Box(Manifold):
     """The vectors between two bounds: ``Box(0, 1)``, ``Box([0, 0], [1, 2])``.
 
-    Distances, steps and bounds are those of unit coordinates t, which go from 0 to 1: the unit in which a coordinate is
-    measured changes nothing.
+    Distances, steps and bounds are those of unit coordinates t, which go from 0 to 1. So the unit of a coordinate does
+    not matter.
 
     Args:
-        lower: The least value, a number or a sequence. A number stands for every coordinate when the other bound is a
-            sequence.
-        upper: The largest value, likewise.
+        lower: The lowest value, a number or a sequence. If the other bound is a sequence, a number stands for every
+            coordinate.
+        upper: The highest value, a number or a sequence.
         scale: On "linear", x = lower + t (upper − lower); on "log", x = lower (upper / lower)^t, which suits a quantity
             that goes over several powers of ten. A tuple gives one for each coordinate.
-        names: Those of the coordinates; they change nothing about the points.
+        names: The names of the coordinates; they do not change the points.
     """
 
     lower: tuple[float, ...]

@@ -92,8 +92,8 @@ class Integer(Finite):
     """The whole numbers from ``low`` to ``high``, both included. On the scale "log" their logarithms are even.
 
     Args:
-        low: The least of the whole numbers.
-        high: The largest.
+        low: The lowest number.
+        high: The highest number.
         scale: "linear" or "log".
     """
 

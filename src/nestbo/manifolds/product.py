@@ -35,11 +35,11 @@ def _advice(wrong: list[Any], named: Mapping[str, Any]) -> str:
 class Product(Space):
     """Tuples of points, packed into one flat vector: ``split`` takes it apart, ``join`` puts it together.
 
-    Factors may have names, ``Product(direction=Sphere(2), passes=Integer(1, 8))``: a name changes nothing about the
-    points. A product of manifolds is a manifold.
+    Factors may have names, ``Product(direction=Sphere(2), passes=Integer(1, 8))``. Names do not change the points. A
+    product of manifolds is a manifold.
 
     Args:
-        *factors: The spaces, where they have no names.
+        *factors: The spaces, if they have no names.
         **named: The spaces by name.
     """
 

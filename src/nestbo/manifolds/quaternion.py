@@ -21,8 +21,8 @@ _SPHERE = Sphere(3)
 class Quaternion(Manifold):
     """Unit quaternions (4,), where q and −q are one point: the rotations of space, isometric to ``Rotation(3)``.
 
-    The distance is the angle of the rotation that takes one to the other, twice that between ±q on S³. The real part
-    may stand first or last: nothing here depends on it.
+    The distance is the angle of the rotation from one to the other, twice the angle between ±q on S³. The real part may
+    come first or last.
     """
 
     @classmethod

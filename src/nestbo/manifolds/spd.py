@@ -33,9 +33,9 @@ class SPD(Manifold):
     Geodesics may leave the bounds; ``retract`` and ``project`` never do.
 
     Args:
-        n: How many rows and columns.
+        n: The number of rows and columns.
         metric: "affine-invariant" or "log-euclidean".
-        eigenvalues: The least and the largest eigenvalue allowed; None for all positive ones.
+        eigenvalues: The smallest and the largest allowed eigenvalue; None allows all positive eigenvalues.
     """
 
     n: int

@@ -20,13 +20,13 @@ _SHOTS = 100
 class Stiefel(Frames):
     """St(n, p): n×p matrices with orthonormal columns, p < n, with the metric of the surrounding R^{n×p}.
 
-    Its logarithm has no closed form. It is found by shooting, which reaches every point within a distance of 1.5
-    and many farther ones; where it does not arrive, ``log`` and the distances are NaN. Optimisers and kernels do
-    not need it.
+    The logarithm has no closed form. It is found by shooting, which reaches every point within a distance of 1.5 and
+    many farther ones. If shooting does not arrive, ``log`` and the distances are NaN. Optimisers and kernels do not
+    need the logarithm.
 
     Args:
-        n: How many rows.
-        p: How many columns.
+        n: The number of rows.
+        p: The number of columns.
     """
 
     n: int

@@ -20,7 +20,7 @@ class Torus(Manifold):
     """n angles in radians, each the same after a full turn. ``project`` brings them to [−π, π).
 
     Args:
-        n: How many angles.
+        n: The number of angles.
     """
 
     n: int
