@@ -329,7 +329,7 @@ class TestFacts:
         assert history.best.value == min(trial.value for trial in history)
         assert [trial.memory.own for trial in history] == [remembered] * 3
 
-    @pytest.mark.filterwarnings("ignore:Trial.notes is retired:DeprecationWarning")
+    @pytest.mark.filterwarnings("ignore:Trial.notes is deprecated:DeprecationWarning")
     def test_notes_show_both_and_cannot_be_changed(self):
         trial = Trial(0, torch.zeros(2), memory=Memory("full", noise=9.0, best=4))
         told = trial.with_value(1.0, noise=0.5, constraints=(1.0, -2.0), lost=("gone",))

@@ -346,7 +346,7 @@ class TestOtherSpaces:
         study.optimize(lambda trial: value(before, suggest(trial, before)), n_trials=2)
         assert study.ask().relative_params  # suggested, and not yet read
         study.sampler = ManifoldSampler(now, RandomSearch())
-        with pytest.warns(UserWarning, match=r"^3 trials .* no point of .*left out") as caught:
+        with pytest.warns(UserWarning, match=r"^3 trials .* not points of .*ignored") as caught:
             study.optimize(lambda trial: value(now, suggest(trial, now)), n_trials=3)
         assert len(caught) == 1
         assert [trial.index for trial in study.sampler.history(study)] == [3, 4, 5]

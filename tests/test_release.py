@@ -31,7 +31,7 @@ def test_the_changelog_has_this_version_first_and_known_headings_only():
 
 def test_a_retired_name_works_and_warns():
     trial = nb.Trial(0, torch.zeros(2)).with_failure("motor")
-    with pytest.warns(DeprecationWarning, match=r"Trial\.notes is retired, and goes in nestbo 0\.3\. Use Trial\.told"):
+    with pytest.warns(DeprecationWarning, match=r"Trial\.notes is deprecated; nestbo 0\.3 removes it\. Use"):
         assert trial.notes["failed"] == "motor"
 
 

@@ -72,7 +72,7 @@ class TestToldAndMemory:
         assert replace(nb.Trial(0, x), told=Told((1.0, 2.0))).value is None
         assert nb.Trial(0, x).with_failure("why").told.failed == "why"
 
-    @pytest.mark.filterwarnings("ignore:Trial.notes is retired:DeprecationWarning")
+    @pytest.mark.filterwarnings("ignore:Trial.notes is deprecated:DeprecationWarning")
     def test_notes_are_a_view_of_both_that_cannot_be_changed(self):
         trial = nb.Trial(0, torch.zeros(2), memory=Memory("full", noise=9.0))
         trial = trial.with_value(1.0, noise=0.5, constraints=(1.0, 2.0), lost=("died",))

@@ -57,4 +57,5 @@ def shown(value: Any) -> str:
 
 def retired(name: str, instead: str, gone_in: str) -> None:
     """Warn whoever uses a public name that a later version will not have; called from the name's own code."""
-    warnings.warn(f"{name} is retired, and goes in nestbo {gone_in}. Use {instead}.", DeprecationWarning, stacklevel=3)
+    message = f"{name} is deprecated; nestbo {gone_in} removes it. Use {instead}."
+    warnings.warn(message, DeprecationWarning, stacklevel=3)

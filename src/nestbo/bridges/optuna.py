@@ -234,8 +234,8 @@ class ManifoldSampler(BaseSampler):
         if count and not self._warned:
             self._warned = True
             warnings.warn(
-                f"{count} trials of this study have parameters {next(iter(self._parameters))!r}, … that are no point "
-                f"of {self.space}; they are left out. Give each space a name of its own: ManifoldSampler(…, name=…) "
+                f"{count} trials of this study have parameters {next(iter(self._parameters))!r}, … that are not points "
+                f"of {self.space}; they are ignored. Give each space its own name: ManifoldSampler(…, name=…) "
                 "and suggest(trial, space, name).",
                 stacklevel=2,
             )
