@@ -175,6 +175,11 @@ class TestSummary:
     def test_nothing_measured(self):
         assert summary({}) == ["Not yet measured."]
 
+    def test_where_there_is_nothing_to_compare_with_medians_are_shown(self):
+        lines = summary({TASKS[0]: {"hdgabo-auto": series(np.full(3, 0.25), n=10)}}, SUITES["paper"])
+        assert lines[0] == "No method but HD-GaBO has been run on these problems yet."
+        assert lines[-1].endswith("| 0.25 | 3 | 10 |")
+
     def test_trials_that_did_not_come_as_far_are_left_out(self):
         short = {TASKS[0]: {"hdgabo-auto": noisy(1e-3, 0), "gabo": series(np.full(3, 1e-2), n=10)}}
         assert list(complete(short)[TASKS[0]]) == ["hdgabo-auto"]

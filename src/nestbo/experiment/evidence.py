@@ -51,6 +51,7 @@ PARTS = (
     Part("held-out-metric"),
     Part("mismatch"),
     Part("ablation", trials=10),
+    Part("few-dimensions", trials=10),
     Part("rivals-205", ",".join(_QUICK[-2:])),
     Part("rivals-205", ",".join(_QUICK[:-2]), alone=True),
     Part("rivals-205", ",".join(_SLOW), 5, alone=True),

@@ -226,9 +226,11 @@ def results(places: Iterable[Path], suite: Suite | None = None) -> Results:
 
 
 def _belongs(record: Record, suite: Suite) -> bool:
-    """Whether a suite has this problem, and this method under this label."""
+    """Whether a suite has this problem, and this method under this label; a method that is gone has its label only."""
     method = suite.methods.get(record.label)
-    return method is not None and record.task in suite.tasks and method.text(record.task) == record.about["method"]
+    if method is None or record.task not in suite.tasks:
+        return False
+    return method.text(record.task) in (None, record.about["method"])
 
 
 def _ordered(labels: Iterable[str], suite: Suite | None) -> list[str]:

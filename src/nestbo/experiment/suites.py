@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nestbo.errors import ArgumentError
-from nestbo.experiment.tasks import HELD_OUT, HELD_OUT_METRIC, MATRICES, PAPER, RIVALLED, Task, matrices
+from nestbo.experiment.tasks import FEW_DIMENSIONS, HELD_OUT, HELD_OUT_METRIC, MATRICES, PAPER, RIVALLED, Task, matrices
 from nestbo.experiment.trials import ORACLE, Trials
 from nestbo.manifolds import SPD, Sphere, space
 from nestbo.manifolds.base import check_size
@@ -207,6 +207,12 @@ SUITES: dict[str, Suite] = {
         105,
     ),
     "rivals-205": Suite("the same after 205 evaluations", RIVALLED, RIVALS, 205),
+    "few-dimensions": Suite(
+        "does a metric that may be learned cost anything where dimensions are few, or nothing is nested?",
+        FEW_DIMENSIONS,
+        {label: METHODS[label] for label in ("gabo", "hdgabo-auto")},
+        205,
+    ),
     "held-out": Suite(
         "problems that were not used to tune: other functions, sizes and spaces, no structure, noise",
         HELD_OUT,

@@ -29,7 +29,20 @@ def summary(found: Results, suite: Suite | None = None) -> list[str]:
     chosen = hero(found)
     if chosen is None:
         return ["Not yet measured."]
+    if not {label for methods in found.values() for label in methods} - {chosen, ORACLE}:
+        return _alone(found, suite, chosen)
     return [*_table(found, suite, chosen), "", *_said(found), "", *_losses(found, suite, chosen)]
+
+
+def _alone(found: Results, suite: Suite | None, chosen: str) -> list[str]:
+    """The same where there is nothing to compare with."""
+    lines = [f"No method but {called(chosen, suite)} has been run on these problems yet.", ""]
+    lines += head("problem", "median", "trials", "evaluations")
+    for task, methods in found.items():
+        one = methods[chosen]
+        count, evaluations = one.best.shape
+        lines.append(line(heading(task), f"{np.median(one.best[:, -1]):.3g}", str(count), str(evaluations)))
+    return lines
 
 
 def judged(found: Results) -> Results:

@@ -74,6 +74,11 @@ HELD_OUT_METRIC = (
     Task("linear", "sphere:50"),
     *(Task(name, f"spd:10:{MATRICES}", 3) for name in ("quadratic", "neural-network", "levy", "rastrigin")),
 )
+FEW_DIMENSIONS = tuple(
+    Task(name, where)
+    for where in (*(f"sphere:{n}" for n in (2, 3, 5, 20)), *(f"spd:{n}:{MATRICES}" for n in (2, 3, 5)))
+    for name in ("ackley", "rosenbrock", "styblinski-tang", "product-of-sines")
+)
 _POSE = Product(Quaternion(), Box((-1, -1, -1, 0.5, 0.5, 0.5), (1, 1, 1, 2, 2, 2)))
 _SEEN_TWICE = Product(Rotation(3), Rotation(3), SPD(3, eigenvalues=(0.1, 5)))
 HELD_OUT = (
