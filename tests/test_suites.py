@@ -200,7 +200,7 @@ class TestPacking:
         cells = SMALL.cells("random", "sphere", seeds=range(2))
         run_trials(cells[0].trials, 6, tmp_path / "raw" / cells[0].name)
         unpack(tmp_path / "raw", tmp_path / "packed")
-        with pytest.raises(ArgumentError, match="it was packed"):
+        with pytest.raises(ArgumentError, match="Packed files cannot be resumed"):
             run_trials(cells[0].trials, 8, tmp_path / "packed" / cells[0].name)
 
     def test_names_in_an_archive_lead_nowhere_else(self, smoke, tmp_path):
