@@ -36,9 +36,12 @@ def grasp(x: torch.Tensor) -> float:
 
 
 def between(x: torch.Tensor) -> tuple[float, float]:
-    """Two directions of S^2 that are wanted at once: the squared distance to each."""
-    first, second = nb.Sphere(2).random(2, rng=torch.Generator().manual_seed(3))
-    return (nb.Sphere(2).dist(x, first) ** 2).item(), (nb.Sphere(2).dist(x, second) ** 2).item()
+    """The tool of docs/objectives.md: its error, and how much energy comes back."""
+    light, heavy = nb.Sphere(2).random(2, rng=torch.Generator().manual_seed(3))
+    return (nb.Sphere(2).dist(x, light) ** 2).item(), -(nb.Sphere(2).dist(x, heavy) ** 2).item()
+
+
+TOOL = {"objectives": ("error", "energy"), "direction": ("minimize", "maximize")}
 
 
 GRASP = nb.Product(approach=nb.Sphere(2), stiffness=nb.SPD(3, eigenvalues=(0.1, 4.0)), force=nb.Box([0, 0], [5, 10]))
@@ -86,10 +89,10 @@ def main() -> None:
             study.run(objective, budget=budget)
             for kind in kinds:
                 plots.draw(study, kind, title=title).savefig(PICTURES / f"{name}-{kind}.png", dpi=90)
-    with nb.Study(nb.Sphere(2), objectives=("error", "energy"), store=STORES / "two.db") as study:
+    with nb.Study(nb.Sphere(2), **TOOL, store=STORES / "tool.db") as study:
         study.run(between, budget=25)
         for kind in plots.OF_ALL:
-            title = "The squared distances to two points of S^2"
+            title = "A tool on S^2: its error, and how much energy comes back"
             plots.draw(study, kind, title=title).savefig(PICTURES / f"two-{kind}.png", dpi=90)
     for example in (flow, nested_spheres, nested_matrices):
         example.main(str(PICTURES / f"{example.__name__}.png"))

@@ -726,6 +726,9 @@ def test_paper_and_browsers_without_scripts_get_pictures(chromium, lab_page, tmp
         return [seen('[data-kind=convergence]'), seen('[data-chart=convergence] .chart'), seen('.choice')]"""
     chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     assert chromium.execute_script(shows) == ["block", "none", "none"]
+    paper = {"width": 720, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", paper)
+    assert chromium.execute_script("return document.querySelector('.sortable').scrollWidth") <= 720
     chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     chromium.refresh()
