@@ -14,6 +14,7 @@ import re
 from dataclasses import asdict
 from pathlib import Path
 
+import nestbo
 from nestbo.experiment.applications import METHODS, Run, read
 from nestbo.experiment.applications.tables import OURS, Row, compared, rows_of, table
 from nestbo.gallery import CATALOGUE
@@ -35,13 +36,14 @@ def main() -> None:
         rows = rows_of([run for run in runs if run.application == name])
         if rows:
             put(PAGES / f"{name}.md", f"table {name}", [*table(rows), "", said(rows, name, given.machine)])
-    put(PAGES / "index.md", "overview", overview(runs))
+    put(PAGES / "index.md", "overview", [*overview(runs), "", counted(runs, given.machine)])
 
 
 def said(rows: list[Row], name: str, machine: str) -> str:
     """With which command, budget and machine a table was made."""
     command = f"`nestbo bench run --suite applications --problems {name} --out DIR`"
-    return f"{command}, {rows[0].runs[0].budget} evaluations each, {machine}, one thread per run."
+    budget = rows[0].runs[0].budget
+    return f"{command}, {budget} evaluations each, {machine}, one thread per run, nestbo {nestbo.__version__}."
 
 
 def overview(runs: list[Run]) -> list[str]:
@@ -60,6 +62,23 @@ def overview(runs: list[Run]) -> list[str]:
         if ours is not None and any(row.method in RIVALS for row in rows):
             lines.append(f"| [{CATALOGUE[name].about}]({name}.md) | " + " | ".join(line(ours, rows)) + " |")
     return lines
+
+
+def counted(runs: list[Run], machine: str) -> str:
+    """How often nestbo is better than, level with and worse than a rival on one kind of coordinates, in words."""
+    verdicts = []
+    for name in CATALOGUE:
+        rows = rows_of([run for run in runs if run.application == name])
+        ours = next((row for row in rows if row.method == OURS), None)
+        rivals = [row for row in rows if row.method in RIVALS] if ours else []
+        verdicts += [compared(ours, row).split(" ")[0] for row in rivals if ours is not None]
+    better, level, worse = (verdicts.count(word) for word in ("better", "level", "worse"))
+    unknown = len(verdicts) - better - level - worse
+    return (
+        f"Of {len(verdicts)} comparisons with one rival on one kind of coordinates, nestbo is better in {better}, "
+        f"level in {level} and worse in {worse}; {unknown} have too few common seeds. "
+        f"{machine}, one thread per run, nestbo {nestbo.__version__}."
+    )
 
 
 def line(ours: Row, rows: list[Row]) -> list[str]:
