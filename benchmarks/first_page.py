@@ -26,8 +26,8 @@ RESULTS = Path(__file__).parent / "results"
 PANELS = ("ackley-sphere-50", "rosenbrock-sphere-50", "rosenbrock-spd-10")
 SHOWN = {  # label: name, colour, kind of line
     "hdgabo-auto": ("nestbo: HD-GaBO", "#882255", "-"),
-    "hdgabo": ("nestbo: HD-GaBO 0.1", "#D55E00", "-"),
-    "gabo": ("nestbo: GaBO 0.1", "#0072B2", "-"),
+    "gabo": ("nestbo: GaBO, no metric", "#0072B2", "-"),
+    "hdgabo-paper-lbfgs": ("HD-GaBO as published", "#D55E00", "--"),
     "bo": ("Euclidean BO", "#E69F00", "--"),
     "rembo": ("REMBO", "#CC79A7", "--"),
     "turbo": ("TuRBO", "#56B4E9", "--"),
@@ -46,7 +46,7 @@ def found() -> dict[Task, dict[str, Series]]:
     groups: dict[Task, dict[str, list[Record]]] = {}
     for place in (RESULTS / "paper", *sorted((RESULTS / "evidence").glob("*.zip"))):
         for _, record in records(place):
-            if record.label in SHOWN or record.label == "hdgabo-paper-lbfgs":
+            if record.label in SHOWN:
                 groups.setdefault(record.task, {}).setdefault(record.label, []).append(record)
     return {task: {label: series(parts) for label, parts in some.items()} for task, some in groups.items()}
 
