@@ -25,6 +25,7 @@ from nestbo.manifolds import MANIFOLDS
 from nestbo.plots.matrices import cone
 from nestbo.plots.sensitivity import _slopes, directions, parts, shares
 from nestbo.plots.sphere import project
+from nestbo.plots.style import scale
 from nestbo.plots.subspace import principal_angles
 from nestbo.plots.view import View
 
@@ -577,3 +578,21 @@ def test_the_lines_under_each_picture_of_the_docs_make_it(monkeypatch):
         exec(block, names)
     assert set(drawn) == set(plots.DRAWINGS)
     assert len(drawn) == text.count("](pictures/") - 2  # two are drawn by examples
+
+
+def test_a_title_of_ones_own_replaces_the_heading():
+    figure = plots.draw(study(nb.Sphere(2)), "convergence", title="Ackley's function; the minimum is 0")
+    assert figure.get_suptitle() == "Ackley's function; the minimum is 0"
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_a_plateau_has_colours_of_its_own(direction):
+    sign = 1.0 if direction == "minimize" else -1.0
+    made = study(nb.Sphere(2), [sign * value for value in (0.0, 0.01, 0.02, 0.03, 5.0, 5.2)], direction=direction)
+    plateau = sign * np.linspace(5.0, 5.2, 1000)
+    colours = scale(View(made), plateau)
+    best, begin, end = (colours.norm(sign * value) for value in (0.0, 5.0, 5.2))
+    assert abs(end - begin) > 0.4
+    assert abs(begin - best) > 0.2
+    shares = [colours.cmap(colours.norm(value)) for value in made.history.outcomes.flatten().tolist()]
+    assert sum(shares[0][:3]) < sum(shares[-1][:3])  # the darker, the better

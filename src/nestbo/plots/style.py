@@ -47,6 +47,7 @@ HOLLOW: dict[str, Any] = {**EVALUATED, "s": 24, "facecolors": "white", "edgecolo
 FAILED: dict[str, Any] = {"s": 34, "marker": "x", "color": INK, "linewidths": 1.4, "zorder": 5}
 _DECADES = 100.0  # the ratio of values from which on an axis is logarithmic
 _SHARES = np.linspace(0, 1, 33)  # of the colours
+_STRICT = 0.05  # the share of colours for equal steps of all values: no two values look alike
 BEST: dict[str, Any] = {"s": 190, "marker": "*", "color": RED, "edgecolors": "white", "linewidths": 1.0, "zorder": 6}
 
 
@@ -93,18 +94,27 @@ def scale(view: View, *more: Array) -> ScalarMappable:
     do not make all others look alike.
     """
     costs = view.sign * np.concatenate([view.values, *(np.ravel(array) for array in more)])
-    low, high, middle = costs.min(), costs.max(), np.median(view.sign * view.values)
     colours: Any = colormaps["viridis" if view.sign > 0 else "viridis_r"]
-    if not high > low:
-        return ScalarMappable(
-            Normalize(view.values[0] - max(abs(low), 1) / 2, view.values[0] + max(abs(low), 1) / 2), colours
-        )
+    if not costs.max() > costs.min():
+        value, around = float(view.values[0]), 0.5 * max(abs(float(view.values[0])), 1.0)
+        return ScalarMappable(Normalize(value - around, value + around), colours)
+    knots, shares = _spread(costs, float(np.median(view.sign * view.values)))
+    if view.sign < 0:
+        knots, shares = -knots[::-1], 1 - shares[::-1]
+    ways = (lambda values: np.interp(values, knots, shares), lambda share: np.interp(share, shares, knots))
+    return ScalarMappable(FuncNorm(ways, knots[0], knots[-1]), colours)
+
+
+def _spread(costs: Array, middle: float) -> tuple[Array, Array]:
+    """Costs, and the shares of the colours that lie below them, from 0 to 1; both increase strictly."""
+    low, high = costs.min(), costs.max()
     far = min(high, low + 3 * (middle - low)) if middle > low else high
-    levels = (np.quantile(costs, _SHARES) + np.linspace(low, far, len(_SHARES))) / 2
-    levels[-1] = high
-    levels = np.sort(view.sign * levels)
-    ways = (lambda values: np.interp(values, levels, _SHARES), lambda shares: np.interp(shares, _SHARES, levels))
-    return ScalarMappable(FuncNorm(ways, levels[0], levels[-1]), colours)
+    quantiles = np.quantile(costs, _SHARES)
+    knots = np.unique(np.concatenate([quantiles, np.linspace(low, far, len(_SHARES)), [high]]))
+    even = np.clip((knots - low) / (far - low), 0, 1)
+    equal = np.interp(knots, quantiles, _SHARES)
+    shares = (even + equal) / 2 + _STRICT * (knots - low) / (high - low)
+    return knots, (shares - shares[0]) / (shares[-1] - shares[0])
 
 
 def value_axis(axes: Any, values: Array, label: str = "value") -> None:
