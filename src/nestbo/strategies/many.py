@@ -25,7 +25,7 @@ from nestbo.fronts import non_dominated, ranks
 from nestbo.interrupts import load
 from nestbo.kernels import kernel
 from nestbo.manifolds import Space
-from nestbo.memory import Fit, Memory
+from nestbo.memory import Memory
 from nestbo.outputs import OUTPUTS
 from nestbo.search import Runs, Section, constraint_models, farthest, rule_fits, rule_name, same, unrepeated
 from nestbo.search.feasibility import log_chance
@@ -45,9 +45,13 @@ _SAMPLES = {2: 64, 3: 16}  # of the values at the front; for each one the space 
 _FEWEST_SAMPLES = 8  # of four objectives and more, where there are many boxes
 _BASELINE = 24  # evaluations that may belong to the front of noisy ones
 _AT_ONCE = 2**23  # correlations that are held in memory: 64 MB, a few times
-_WITHOUT, _DIAGONAL = Kind("isotropic"), Kind("diagonal", strength=1.0, diagonal=True)
-_FULL = Kind("full", strength=1.0)
-_KINDS = {"isotropic": (_WITHOUT,), "diagonal": (_DIAGONAL,), "full": (_FULL,), "auto": (_WITHOUT, _DIAGONAL)}
+_WITHOUT = Kind("isotropic")
+_KINDS = {
+    "isotropic": _WITHOUT,
+    "diagonal": Kind("diagonal", strength=1.0, diagonal=True),
+    "full": Kind("full", strength=1.0),
+    "auto": _WITHOUT,  # with a diagonal metric as a rival, DTLZ2 on Box(6) ended no better and began slower
+}
 _BEYOND = 0.1  # of the range of values: how much worse than the worst one the reference is
 _FAR = 3  # every so many suggestions, the reference is worse than all values
 _JOINTLY = 32  # points under evaluation whose values are sampled; of more the expected values are believed
@@ -223,13 +227,13 @@ class Many:
 
     def models(self, space: Space, runs: Runs) -> dict[str, Surrogate]:
         """The model of each objective, and those of observed constraints."""
-        found, _ = self._best(space, runs.take([0]))
+        found = self._fit(space, runs.take([0]))
         each = {objective_name(k): found.take([k]) for k in range(len(found.fits))}
         return each | {rule_name(k): rule for k, rule in enumerate(self._rules(space, runs))}
 
     def promise(self, space: Space, runs: Runs, x: Tensor) -> Tensor:
         """What is maximised, at points x (n, *point), (n,): the gain, and the chance that observed constraints hold."""
-        (model, _), rules = self._best(space, runs), self._rules(space, runs)
+        model, rules = self._fit(space, runs), self._rules(space, runs)
         chance = log_chance(rules, space, same)
         with torch.no_grad():
             flat = x.flatten(1)[:, None, None]
@@ -237,28 +241,29 @@ class Many:
 
     def _suggest(self, space: Space, runs: Runs) -> tuple[Tensor, list[Memory]]:
         """The suggestion of a single run."""
-        (model, fits), rules = self._best(space, runs), self._rules(space, runs)
+        model, rules = self._fit(space, runs), self._rules(space, runs)
         section = Section(space, same, same, runs.x, model, _ranked(model, runs), None)
         x = space.project(climb(section, hypervolume_gain(model, runs), rules, OPTIMISERS[self.optimiser]))
-        memories = [Memory(arm=_ARM, fits=fits | rule_fits(rules, 0))]
+        own = {_fit_name(self._kind(space), k): one for k, one in enumerate(model.fits)}
+        memories = [Memory(arm=_ARM, fits=own | rule_fits(rules, 0))]
         return unrepeated(space, x, memories, runs, partial(farthest, space, space, same, rules, runs))
 
     def _rules(self, space: Space, runs: Runs) -> list[Surrogate]:
         return constraint_models(kernel(self.kernel, space), runs)
 
-    def _best(self, space: Space, runs: Runs) -> tuple[Surrogate, dict[str, Fit]]:
-        """The models of the objectives that predict values best from the others, and the fits of all that compete."""
-        kinds = [kind for kind in _KINDS[self.metric] if _learnable(kind, space)] or [_WITHOUT]
-        models = {kind: self._fit(space, kind, runs) for kind in kinds}
-        fits = {_fit_name(kind, k): one for kind, model in models.items() for k, one in enumerate(model.fits)}
-        return max(models.values(), key=_foresight), fits
+    def _kind(self, space: Space) -> Kind:
+        """Which model: one without a metric where a metric has nothing to learn, such as a diagonal one on a sphere."""
+        kind = _KINDS[self.metric]
+        metric = kind.metric(space)
+        return _WITHOUT if metric is None or not metric.size else kind
 
-    def _fit(self, space: Space, kind: Kind, runs: Runs) -> Surrogate:
+    def _fit(self, space: Space, runs: Runs) -> Surrogate:
         """A model of each objective of a single run, fitted together: the objectives are the runs of a batch."""
         assert runs.outcomes is not None
         y = runs.outcomes[0].mT.contiguous()
         x = runs.x.expand(len(y), *runs.x.shape[1:])
         noise = None if runs.variances is None else y.new_tensor(runs.variances).unsqueeze(-1).expand(y.shape)
+        kind = self._kind(space)
         previous, effort = together([refits(runs, _fit_name(kind, k))[0] for k in range(len(y))])
         data = Data(x, y, runs.rngs * len(y), noise, runs.data.chosen_of)
         return fit(self._description(space, kind), data, previous, effort)
@@ -269,21 +274,9 @@ class Many:
         return Description(on, outputs=OUTPUTS[self.outputs].fit, priors=self.priors, metric=metric)
 
 
-def _learnable(kind: Kind, space: Space) -> bool:
-    """Whether a metric of this kind has anything to learn here."""
-    metric = kind.metric(space)
-    return metric is None or metric.size > 0
-
-
 def _fit_name(kind: Kind, k: int) -> str:
     """What the fit of the model of the k-th objective is called in memories."""
     return objective_name(k) if kind is _WITHOUT else f"{objective_name(k)}:{kind.name}"
-
-
-def _foresight(model: Surrogate) -> float:
-    """How well each value is predicted from the others, in nats, of all objectives together."""
-    mean, variance = model.gp.leave_one_out()
-    return float(-((model.gp.z - mean).square() / variance + variance.log()).sum() / 2)
 
 
 def _ranked(model: Surrogate, runs: Runs) -> Runs:
