@@ -53,10 +53,7 @@ def test_wins_of_the_first_page_are_those_of_the_files():
         for _, record in records(place):
             if record.task in PAPER and record.label in SUITES["paper"].methods and record.label != "oracle":
                 medians.setdefault(record.task, {}).setdefault(record.label, []).append(record)
-    lowest = [
-        min(found, key=lambda label: np.median(series(found[label]).best[:, -1]))
-        for found in medians.values()
-    ]
+    lowest = [min(found, key=lambda label: np.median(series(found[label]).best[:, -1])) for found in medians.values()]
     assert (len(lowest), lowest.count("hdgabo-auto"), lowest.count("hdgabo")) == (12, 10, 2)
     assert "the lowest median on ten. On the other two, nestbo 0.1 is lower" in README
 

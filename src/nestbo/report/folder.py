@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,7 +34,7 @@ class Folder:
 
     def __init__(self, path: Path, state: Callable[[Study], str], draw: Callable[[Study, str, str], str]) -> None:
         self._path, self._state, self._draw = path, state, draw
-        self._lock = threading.Lock()
+        self._lock, self._files = threading.Lock(), ExitStack()
         self._studies: dict[str, Study] = {}
         self._rooms: dict[str, Live] = {}
 
@@ -45,7 +46,7 @@ class Folder:
                 if name not in files:
                     del self._studies[name]
             for name in files.keys() - self._studies.keys():
-                study = _loaded(files[name])
+                study = self._loaded(files[name])
                 if study is not None:
                     self._studies[name] = study
             return dict(sorted(self._studies.items()))
@@ -60,24 +61,24 @@ class Folder:
 
     def room(self, name: str) -> Live | None:
         """The report of one study, which reads the file for itself."""
-        if name not in self._rooms and name in self.studies():
-            study = _loaded(self._path / f"{name}.db")
+        if name not in self.studies():
+            return None
+        if name not in self._rooms:
+            study = self._loaded(self._path / f"{name}.db")
             if study is not None:
                 self._rooms[name] = Live(lambda: self._state(study), lambda state: self._draw(study, name, state))
         return self._rooms.get(name)
 
     def close(self) -> None:
         """Close all files that are read here."""
-        for study in self._studies.values():
-            study.close()
+        self._files.close()
 
-
-def _loaded(file: Path) -> Study | None:
-    """The study in a file, unless it holds none."""
-    try:
-        return Study.load(file)
-    except NestboError:
-        return None
+    def _loaded(self, file: Path) -> Study | None:
+        """The study in a file, unless it holds none."""
+        try:
+            return self._files.enter_context(Study.load(file))
+        except NestboError:
+            return None
 
 
 class Said(NamedTuple):
