@@ -119,9 +119,8 @@ class Bayesian(Strategy):
 
     @property
     def many(self) -> Many:
-        """Who works where there are several objectives; "auto" learns a metric where the kernel allows it."""
-        metric = self.metric if self.metric != "auto" or self.kernel in EXTRINSIC else "isotropic"
-        return Many(self.kernel, _plain(self.outputs), self.optimiser, self.priors, metric)
+        """Who works where there are several objectives; "auto" learns no metric there."""
+        return Many(self.kernel, _plain(self.outputs), self.optimiser, self.priors, self.metric)
 
 
 def _plain(outputs: Outputs) -> Outputs:
