@@ -8,6 +8,7 @@ import math
 import subprocess
 import sys
 import unicodedata
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -26,10 +27,16 @@ from nestbo.text import cell, dumps, printable
 CLEAR = "\x1b[2J\x1b]0;owned\x07"  # clears the screen, and renames the window
 TURN = "\u202e"  # from here on to the left
 EVIL = f"=cmd|' /C calc'!A0 {CLEAR}\x9b31m\x7f{TURN}\ud800\r\nbest   -999 (trial 7)<script>alert(1)</script>"
+LIBRARY = files("nestbo.report").joinpath("vendor/plotly-basic.min.js").read_text(encoding="utf-8")
 PLAIN = {"FORCE_COLOR": None, "GITHUB_ACTIONS": None, "PY_COLORS": None, "COLUMNS": "300"}
 
 anything = st.text(st.characters(codec=None, categories=None, exclude_categories=()))
 values = st.none() | st.booleans() | st.floats() | anything
+
+
+def own(page):
+    """A page without the library that draws its charts, which is checked by its checksum."""
+    return page.replace(LIBRARY, "")
 
 
 def obeyed(text):
@@ -121,7 +128,7 @@ class TestOnTheTerminal:
     def test_nothing_is_obeyed(self, hostile, arguments):
         command, *rest = arguments
         result = invoke(command, hostile, *rest)
-        assert not obeyed(result.stdout)
+        assert not obeyed(own(result.stdout))
         assert not obeyed(result.stderr)
 
     @pytest.mark.parametrize("command", ["resume", "tell", "add", "plot"])
@@ -199,7 +206,7 @@ class TestInFiles:
             assert '"violation": "Infinity"' in text
 
     def test_a_page(self, hostile, tmp_path):
-        text = self.written(hostile, tmp_path, "a.html", "report")
+        text = own(self.written(hostile, tmp_path, "a.html", "report"))
         assert not obeyed(text)
         assert "<script>alert" not in text
         assert "=cmd|&#39; /C calc" in text

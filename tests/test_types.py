@@ -12,6 +12,7 @@ import pytest
 import nestbo as nb
 from nestbo.acquisition import ACQUISITIONS
 from nestbo.outputs import OUTPUTS
+from nestbo.strategies.single import LIFTS
 from nestbo.strategies import gabo, in_coordinates, options
 from nestbo.strategies.coordinates import COORDINATES
 from nestbo.surrogate import CRITERIA
@@ -34,7 +35,8 @@ def test_the_package_says_that_it_is_typed():
         (options.CoordinateClimb, in_coordinates._CLIMBS),
         (options.Criterion, CRITERIA),
         (options.Metric, gabo.METRICS),
-        (options.Outputs, OUTPUTS),
+        (options.Outputs, (*OUTPUTS, "auto")),
+        (options.Lift, LIFTS),
     ],
     ids=lambda each: "" if isinstance(each, dict | tuple) else str(each),
 )
