@@ -211,7 +211,7 @@ class TestInFiles:
         assert "<script>alert" not in text
         assert "=cmd|&#39; /C calc" in text
         with nb.Study.load(hostile) as study:
-            assert not obeyed(page(study, name=f"{CLEAR}\ud800", facts={CLEAR: TURN}))
+            assert not obeyed(own(page(study, name=f"{CLEAR}\ud800", facts={CLEAR: TURN})))
 
     def test_a_page_again(self, hostile, tmp_path):
         first = self.written(hostile, tmp_path, "a.html", "report")

@@ -12,9 +12,9 @@ import pytest
 import nestbo as nb
 from nestbo.acquisition import ACQUISITIONS
 from nestbo.outputs import OUTPUTS
-from nestbo.strategies.single import LIFTS
 from nestbo.strategies import gabo, in_coordinates, options
 from nestbo.strategies.coordinates import COORDINATES
+from nestbo.strategies.single import LIFTS
 from nestbo.surrogate import CRITERIA
 
 SOURCE = Path(nb.__file__).parent
