@@ -28,9 +28,9 @@ QUICK = {
 
 
 @pytest.mark.parametrize("law", STRATEGY_LAWS, ids=lambda law: law.__name__)
-@pytest.mark.parametrize("method", [GaBO(), GaBO(metric="auto"), RandomSearch(), HDGaBO()], ids=repr)
+@pytest.mark.parametrize("method", [GaBO(), RandomSearch(), HDGaBO()], ids=repr)
 def test_law(method, law, rng, request):
-    slow = method in (GaBO(metric="auto"), HDGaBO()) or (method == GaBO() and law.__name__ not in QUICK)
+    slow = method == HDGaBO() or (method == GaBO() and law.__name__ not in QUICK)
     if slow and not request.config.getoption("--full"):
         pytest.skip("long; with --full")
     law(method, FEW, rng)
