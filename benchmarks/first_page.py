@@ -32,7 +32,7 @@ SHOWN = {  # label: name, colour, kind of line
     "rembo": ("REMBO", "#CC79A7", "--"),
     "turbo": ("TuRBO", "#56B4E9", "--"),
     "botorch": ("BoTorch GP", "#A0522D", "--"),
-    "tpe": ("Optuna TPE", "#7F7F7F", "--"),
+    "tpe": ("Optuna TPE", "#56B4E9", "-."),
     "cma-es": ("CMA-ES", "#009E73", "-."),
     "powell": ("Powell", "#A0A000", ":"),
     "nelder-mead": ("Nelder–Mead", "#333333", ":"),
