@@ -72,19 +72,28 @@ def method(name, space):
     }[name]
 
 
-def history(space, n, trials):
-    """Points (trials, n, *point), half of them near one point, and the values of a hidden function."""
+SPANNED = 9  # coordinates of the great sphere on which HD-GaBO begins; it has no other data
+
+
+def history(space, n, trials, spanned=False):
+    """Points (trials, n, *point), half of them near one point, and the values of a hidden function.
+
+    Points that are ``spanned`` lie on a great sphere, as those of HD-GaBO do.
+    """
     where, rng = nb.space(space), torch.Generator().manual_seed(0)
     hidden = nb.problem("rosenbrock", where, latent_dim=latent_dim(space), seed=0)
     centre = where.random(trials, 1, rng=rng).expand(trials, n - n // 2, *where.point_shape)
     near = where.project(where.exp(centre, 0.3 * where.random_tangent(centre, rng)))
     x = torch.cat([where.random(trials, n // 2, rng=rng), near], 1)
+    if spanned:
+        x[..., SPANNED:] = 0
+        x = where.project(x)
     return where, hidden.objective, x, hidden.objective(x)
 
 
 def measure(name, space, n, *, trials=1, repeats=12):
     """Seconds per suggestion of all trials together (median, mean), and the shares of the stages."""
-    where, objective, x, y = history(space, n, trials)
+    where, objective, x, y = history(space, n, trials, name == "HD-GaBO" and space.startswith("sphere"))
     strategy, memories, seconds = method(name, space), [[Memory()] * n for _ in range(trials)], []
     for k in range(repeats + 1):
         if k == 1:
