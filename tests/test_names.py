@@ -107,6 +107,19 @@ class TestFixed:
         trial = Study(both, RandomSearch(), seed=0).ask(fixed={"where": {"z": 2}})
         assert trial.parameters["where"]["z"] == 2
 
+    @pytest.mark.parametrize("metric", ["auto", "diagonal"])
+    def test_the_search_knows_what_is_fixed(self, metric):
+        """The best b differs from the best one of all, because a is not free; before, it was found for a free a."""
+        space = Product(a=Box(0, 1), b=Box([0, 0], [1, 1]), tool=Choice("soft", "hard"))
+        study = Study(space, GaBO(metric=metric), seed=0)
+        points = space.random(24, rng=torch.Generator().manual_seed(0))
+        for x in points:
+            a, b, _ = space.split(x)
+            study.add(x, float((a[0] - b[0]) ** 2 + (b[1] - a[0]) ** 2 + 0.1 * a[0]))
+        found = study.ask(fixed={"a": 0.9}).parameters
+        assert found["a"] == 0.9
+        assert min(found["b"]) > 0.6
+
     def test_constraints_hold_as_well(self):
         study = Study(SPACE, GaBO(), seed=0, constraints=lambda x: 30 - x[3] - 4 * x[4])
         study.run(cost, 6, progress=False, on_error="raise")
