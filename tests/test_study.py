@@ -274,6 +274,20 @@ def test_progress_is_lines_when_not_on_a_terminal(capsys):
     assert "\x1b" not in text
 
 
+def test_a_run_with_nothing_left_says_so(capsys):
+    study = nb.Study(nb.Sphere(2), nb.RandomSearch(), seed=0).run(bowl, budget=3, progress=False)
+    study.run(bowl, budget=3)
+    assert capsys.readouterr().err == (
+        "the budget of 3 is used up: nothing to evaluate. For another objective, choose another store.\n"
+    )
+
+
+def test_values_that_violate_a_constraint_are_not_the_best(capsys):
+    study = nb.Study(nb.Sphere(2), nb.RandomSearch(), seed=0)
+    study.run(lambda x: nb.Observation(1.0, constraints=-1.0), 1)
+    assert "1/1 evaluations, no feasible value yet" in capsys.readouterr().err
+
+
 def test_known_noise_is_what_the_model_assumes(tmp_path):
     """On pure noise of variance 4, a model told so attributes this much to noise; and the store remembers it."""
     rng, path = torch.Generator().manual_seed(0), tmp_path / "s.db"

@@ -28,6 +28,9 @@ class Reporter:
     def interrupted(self) -> None:
         """After Ctrl-C."""
 
+    def idle(self, why: str) -> None:
+        """Where nothing is left to evaluate."""
+
     def waiting(self, why: str) -> None:
         """When a run waits for what may never come, and again every minute."""
         sys.stderr.write(printable(f"waiting: {why}\n"))
@@ -53,8 +56,10 @@ class Lines(Reporter):
             return
         self.shown = now
         left = (now - self.started) / self.count * (self.total - self.count)
-        value = "none yet" if best is None else f"{best.value:.6g}"
-        self.say(f"{self.count}/{self.total} evaluations, {_last(done) or f'best {value}'}, {left:.0f} s left")
+        self.say(f"{self.count}/{self.total} evaluations, {_standing(done, best)}, {left:.0f} s left")
+
+    def idle(self, why: str) -> None:
+        self.say(why)
 
     def interrupted(self) -> None:
         self.say("interrupted; everything told is kept")
@@ -67,9 +72,19 @@ class Lines(Reporter):
         print(printable(text), file=self.stream, flush=True)
 
 
-def _last(done: Trial) -> str:
-    """The last values, where there are several objectives and so no best one; else nothing."""
-    return f"last {', '.join(f'{value:.6g}' for value in done.values)}" if len(done.values) > 1 else ""
+def _standing(done: Trial, best: Trial | None) -> str:
+    """The best value so far; where there are several objectives, and so no best one, the last values."""
+    if len(done.values) > 1:
+        return f"last {', '.join(f'{value:.6g}' for value in done.values)}"
+    if best is None:
+        return "no value yet" if done.value is None else "no feasible value yet"
+    return f"best {best.value:.6g}"
+
+
+def _placed(done: Trial, best: Trial | None) -> str:
+    """The same with the trial of the best value."""
+    place = "" if best is None else f" (trial {best.index})"
+    return _standing(done, best) + place
 
 
 class Bar(Reporter):
@@ -87,8 +102,10 @@ class Bar(Reporter):
             yield
 
     def advanced(self, done: Trial, best: Trial | None) -> None:
-        text = "no value yet" if best is None else f"best {best.value:.6g} (trial {best.index})"
-        self.bar.update(self.task, advance=1, description=_last(done) or text)
+        self.bar.update(self.task, advance=1, description=_placed(done, best))
+
+    def idle(self, why: str) -> None:
+        self.bar.console.print(why, markup=False)
 
     def interrupted(self) -> None:
         self.bar.console.print("interrupted; everything told is kept")
@@ -116,10 +133,12 @@ class Inline(Reporter):
 
     def advanced(self, done: Trial, best: Trial | None) -> None:
         self.count += 1
-        value = "no value yet" if best is None else f"best {best.value:.6g} (trial {best.index})"
-        self.text = _last(done) or value
+        self.text = _placed(done, best)
         if time.monotonic() - self.shown >= self.every:
             self._renew()
+
+    def idle(self, why: str) -> None:
+        self.text = why
 
     def interrupted(self) -> None:
         self.text += "; interrupted, everything told is kept"

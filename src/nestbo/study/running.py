@@ -89,6 +89,8 @@ class Running(Asking, Adding, Mending, Judging):
             course.ended(done, outcome)
 
         with report.watching(course.left()):
+            if budget is not None and not course.left():
+                report.idle(f"{course.goal.words}: nothing to evaluate. For another objective, choose another store.")
             try:
                 pool, left = Pool(executor, workers), course.left
                 self._within_a_call(lambda call: Driver(self._desk(call, report), evaluation, pool).run(left, each))

@@ -120,7 +120,8 @@ def check_same(wanted: dict[str, Any], stored: dict[str, Any], path: Any) -> Non
         found = bool(stored.get(name)) if isinstance(value, bool) else _as_written_today(name, stored.get(name))
         if found != value:
             raise ArgumentError(
-                f"{path} holds a study with {name} {shown(found)}, got {shown(value)}. Study.load(path) continues it."
+                f"{path} holds a study with {name} {shown(found)}, got {shown(value)}. "
+                "Study.load(path) continues it; for another study, choose another file."
             )
 
 
