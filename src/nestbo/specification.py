@@ -73,9 +73,16 @@ def parse(text: str, registry: Mapping[str, type], kind: str) -> Any:
     try:
         return registry[name](*positional, **keywords)
     except TypeError as error:
-        raise SpecificationError(f"Cannot read {text!r} as a {kind}: {error}.") from error
+        raise SpecificationError(f"Cannot read {text!r} as a {kind}: {_wanted(name, registry[name], error)}") from error
     except ArgumentError as error:
         raise SpecificationError(f"Cannot read {text!r} as a {kind}: {error}") from error
+
+
+def _wanted(name: str, maker: Any, error: TypeError) -> str:
+    """How a text is written whose arguments are too few or too many."""
+    parameters = inspect.signature(maker).parameters.values()
+    needed = [one.name for one in parameters if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
+    return f"write {':'.join([name, *needed])}." if needed else f"{error}."
 
 
 def _check_parts(text: str, name: str, arguments: list[str], registry: Mapping[str, type]) -> None:

@@ -89,7 +89,7 @@ def nestbo(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Minimise expensive functions on Riemannian manifolds; a study is one file.
+    """Minimise or maximise expensive functions of directions, matrices, proportions and numbers; a study is one file.
 
     If the computer evaluates the function, use run and resume. If you evaluate an experiment by hand, use new, then ask
     and tell. Results go to stdout, progress and messages to stderr.

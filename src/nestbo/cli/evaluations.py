@@ -74,7 +74,9 @@ def new(
         say(f"The same without questions: {wanted.command}")
     if store is None or space is None:
         missing = "STORE" if store is None else "--space SPACE"
-        raise ArgumentError(f"{missing} is missing. Write nestbo new robot.db --space sphere:2, or nestbo new alone.")
+        raise ArgumentError(
+            f"{missing} is missing. Write nestbo new robot.db --space sphere:2, or, on a terminal, nestbo new alone."
+        )
     settings: dict[str, Any] = {"seed": seed, "objectives": objectives, "direction": direction, "noise": noise}
     with begun(store, space, strategy, **settings, constraints=constraints) as study:
         if budget is not None:
