@@ -263,11 +263,9 @@ def test_messages_say_what_was_wanted_what_came_and_what_to_do(text, parts):
     assert all(part in str(error.value) for part in parts)
 
 
-def test_arguments_that_are_too_few_or_too_many_are_answered_with_the_form():
-    for text, form in (
-        ("box:20,90", "write box:lower:upper"),
-        ("sphere:2:3", "write sphere:n"),
-        ("spd", "write spd:n"),
-    ):
-        with pytest.raises(nb.SpecificationError, match=form):
-            nb.space(text)
+@pytest.mark.parametrize(
+    ("text", "form"), [("box:20,90", "box:lower:upper"), ("sphere:2:3", "sphere:n"), ("spd", "spd:n")]
+)
+def test_arguments_that_are_too_few_or_too_many_are_answered_with_the_form(text, form):
+    with pytest.raises(SpecificationError, match=f"write {form}"):
+        space(text)
