@@ -173,7 +173,7 @@ class Runs:
 
     @property
     def scores(self) -> list[list[float]]:
-        """Values of each run as arms are judged by: infeasible ones as the worst, changes within the noise as none."""
+        """Values by which successes are counted: infeasible ones as the worst, changes within the noise as none."""
         y = self.y if self.feasible is None else torch.where(self.feasible, self.y, self.y.amax(-1, keepdim=True))
         return [settled(values, width) for values, width in zip(y.tolist(), self._widths, strict=True)]
 

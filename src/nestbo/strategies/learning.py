@@ -27,6 +27,7 @@ from nestbo.search.runs import refits, together
 from nestbo.strategies.closing import close_basins
 from nestbo.strategies.competing import Kind, forecast, kinds_on, scores
 from nestbo.strategies.great_spheres import BESIDE, Outlook, beside, outlook, spans
+from nestbo.strategies.options import Modelling
 from nestbo.surrogate import CRITERIA, Description, Effort, Surrogate, fit
 
 EXTRINSIC = ("gaussian", "matern12", "matern32", "matern52")  # kernels of a straight distance
@@ -37,15 +38,9 @@ _SELDOM = 3  # times two: evaluations after which models that do not lead are fi
 
 
 @dataclass(frozen=True)
-class Learner:
+class Learner(Modelling):
     """The settings of a method that learns a metric, and the method."""
 
-    kernel: str
-    acquisition: str
-    outputs: str
-    optimiser: str
-    criterion: str
-    priors: bool
     latent_dim: Any
     metric: str
 

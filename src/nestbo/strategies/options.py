@@ -1,5 +1,6 @@
 """The names that options of strategies take, for type checkers and editors; a registry that users extend is none."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 Acquisition = Literal["logei", "lognei", "ei", "ucb"]
@@ -12,3 +13,15 @@ Lift = Literal["incumbent", "fitted"]
 Metric = Literal["isotropic", "diagonal", "full", "auto"]
 Outputs = Literal["standardise", "bilog", "log", "auto"]
 Within = Literal["subspace", "space"]
+
+
+@dataclass(frozen=True)
+class Modelling:
+    """How models are fitted and searched: what methods with one model and with several have in common."""
+
+    kernel: str
+    acquisition: str
+    outputs: str
+    optimiser: str
+    criterion: str
+    priors: bool

@@ -24,6 +24,7 @@ from nestbo.nested import NestedMapping, Nesting
 from nestbo.outputs import OUTPUTS
 from nestbo.search import Runs, Section, constraint_models, farthest, rule_fits, rule_name, same, search, unrepeated
 from nestbo.search.runs import Refit, refits, together
+from nestbo.strategies.options import Modelling
 from nestbo.surrogate import CRITERIA, Description, Surrogate, fit
 
 _LIFT_ITERATIONS = 5  # its start is so good that three settle four digits
@@ -46,15 +47,9 @@ LIFTS: dict[str, Callable[[NestedMapping, Runs], Lift]] = {"fitted": fitted, "in
 
 
 @dataclass(frozen=True)
-class Single:
+class Single(Modelling):
     """The settings of a method with one isotropic model, and the method."""
 
-    kernel: str
-    acquisition: str
-    outputs: str
-    optimiser: str
-    criterion: str
-    priors: bool
     repeats: bool
     name: str = "full"
     nesting: Nesting | None = None

@@ -113,7 +113,8 @@ def line(name: str, colour: str, x: list[Any], y: list[Any], **more: Any) -> Tra
 
 def band(colour: str, x: list[Any], low: list[Any], high: list[Any], name: str = "95 % band") -> Trace:
     """The region between two curves, as one closed outline."""
-    shade = f"rgba({int(colour[1:3], 16)},{int(colour[3:5], 16)},{int(colour[5:7], 16)},0.18)"
+    red, green, blue = bytes.fromhex(colour[1:])
+    shade = f"rgba({red},{green},{blue},0.18)"
     outline = {"fill": "toself", "fillcolor": shade, "line": {"width": 0}}
     return line(name, colour, [*x, *x[::-1]], [*high, *low[::-1]], **outline)
 
