@@ -25,6 +25,28 @@ def test_units_change_no_suggestion(method, rng, request):
     units_of_boxes_change_nothing(method, space, rng)
 
 
+@pytest.mark.parametrize(
+    ("box", "text"),
+    [
+        (Box(20, 90), "box:20.0:90.0"),
+        (Box(1e-6, 1, "log", ["rate"]), "box:1e-06:1.0:scale=log:names=rate"),
+        (Box([0, 1], [1, 2]), "box:0.0,1.0:1.0,2.0"),
+    ],
+)
+def test_the_text_form_is_what_a_person_would_write(box, text):
+    again = nb.space(text)
+    assert box.specification == text
+    assert (again, again.names) == (box, box.names)
+    assert repr(Box(20, 90)) == "Box(20.0, 90.0)"
+
+
+def test_a_file_with_the_text_form_of_an_earlier_version_is_continued(tmp_path):
+    space = Product(heat=Box(20, 90))
+    with nb.Study(space, nb.RandomSearch(), store=tmp_path / "a.db") as study:
+        study.remember(space="product:(heat=box:20.0,:90.0,)")
+    assert nb.Study(space, nb.RandomSearch(), store=tmp_path / "a.db").space == space
+
+
 class TestUnits:
     def test_a_wide_box_does_not_rule_a_product(self, rng):
         narrow, wide = (Product(Quaternion(), Box(0, width)) for width in (1, 40))

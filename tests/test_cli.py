@@ -436,7 +436,7 @@ def test_export_of_matrices_has_a_column_for_each_entry():
 @pytest.mark.parametrize("kind", ["convergence", "surrogate"])
 def test_plot(kind):
     run("a.db", 4, strategy="gabo:initial=2")
-    assert "Wrote a.png" in invoke("plot", "a.db", "--kind", kind, "-o", "a.png").stderr
+    assert "Wrote a.png" in invoke("plot", "a.db", "--kind", kind, "-o", "a.png", "--title", "Polishing").stderr
     assert Path("a.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -528,7 +528,9 @@ def alone(*arguments, **env):
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--version",), ("--help",), ("run", "--help"), ("list", "manifolds"), ("example",)], ids=str
+    "arguments",
+    [("--version",), ("--help",), ("run", "--help"), ("list", "manifolds"), ("example",), ("bench", "list")],
+    ids=str,
 )
 def test_what_needs_no_tensors_does_not_wait_for_torch(arguments):
     printed, with_torch = alone(*arguments)

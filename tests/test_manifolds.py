@@ -542,7 +542,7 @@ class TestErrors:
             (
                 Product(Sphere(1), Box(0, 1)),
                 [1.0, 0.0, 3.0],
-                ["its part 1 is no point of Box((0.0,), (1.0,)): its coordinate 0 is 3, it must lie between 0 and 1."],
+                ["its part 1 is no point of Box(0.0, 1.0): its coordinate 0 is 3, it must lie between 0 and 1."],
             ),
         ],
         ids=repr,

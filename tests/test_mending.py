@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -43,6 +44,22 @@ class TestCorrecting:
             assert study.history[1].told.note == "comma"
             assert study.history[1].value == -4.0
             assert torch.equal(study.history[1].x, before.x)
+
+    @pytest.mark.parametrize("outcome", [{"value": 1.5}, {"failed": "slipped"}])
+    def test_a_note_alone_keeps_everything_else(self, outcome, tmp_path):
+        with fresh(store=tmp_path / "s.db") as study:
+            before = study.tell(study.ask(), **outcome)
+            assert study.correct(0, note="new pad").told == study.history[0].told
+        command("correct", str(tmp_path / "s.db"), "0", "--note", "old pad")
+        with nb.Study.load(tmp_path / "s.db") as study:
+            after = study.history[0].told
+        assert after == replace(before.told, note="old pad")
+
+    def test_a_note_alone_is_for_trials_that_have_an_outcome(self):
+        study = fresh()
+        study.ask()
+        with pytest.raises(nb.TrialError, match="waits for a value"):
+            study.correct(0, note="new pad")
 
     def test_suggestions_go_on_as_if_the_right_value_had_been_told(self):
         straight, mended = fresh(nb.GaBO(initial=3)), fresh(nb.GaBO(initial=3))

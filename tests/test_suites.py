@@ -18,10 +18,12 @@ import nestbo as nb
 from nestbo import ArgumentError
 from nestbo.cli import app
 from nestbo.experiment import SUITES, Task, Trials, main
+from nestbo.experiment.names import APPLICATIONS
 from nestbo.experiment.results import Record, pack, records, unpack
 from nestbo.experiment.rivals import ELSEWHERE, method
 from nestbo.experiment.runner import run
 from nestbo.experiment.trials import run as run_trials
+from nestbo.gallery import CATALOGUE
 
 PAPER = SUITES["paper"]
 SPHERE, MATRICES = Task("ackley", "sphere:6", 2), Task("rosenbrock", "spd:4:eigenvalues=0.001,5", 2)
@@ -221,14 +223,24 @@ class TestPacking:
 class TestCommand:
     def test_list(self, capsys):
         main(["list"])
+        assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [*SUITES, APPLICATIONS]
+
+    @pytest.mark.parametrize("name", ["paper", "ablation", "held-out-metric"])
+    def test_list_of_a_suite(self, name, capsys):
+        main(["list", name])
         said = capsys.readouterr().out
-        assert all(label in said for suite in SUITES.values() for label in suite.methods)
-        assert all(task.key in said for suite in SUITES.values() for task in suite.tasks)
+        assert all(label in said for label in SUITES[name].methods)
+        assert all(task.key in said for task in SUITES[name].tasks)
+
+    def test_list_of_the_gallery(self, capsys):
+        main(["list", APPLICATIONS])
+        said = capsys.readouterr().out
+        assert all(name in said for name in (*CATALOGUE, "nestbo", "cma"))
 
     def test_bench_is_the_same_command(self):
         result = CliRunner().invoke(app, ["bench", "list"], prog_name="nestbo")
         assert result.exit_code == 0
-        assert "hdgabo-paper" in result.stdout
+        assert "held-out-metric" in result.stdout
 
     def test_mistakes_are_told_as_such(self, tmp_path, capsys):
         for arguments in (["--methods", "x"], ["--jobs", "0"], ["--suite", "papre"]):

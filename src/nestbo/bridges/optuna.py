@@ -28,7 +28,7 @@ from nestbo.bridges.parameters import assembled, distributions, entries, params,
 from nestbo.errors import ArgumentError
 from nestbo.evaluation import numbers
 from nestbo.history import Direction, History
-from nestbo.manifolds import Space
+from nestbo.manifolds import Space, as_written_today
 from nestbo.memory import Memory
 from nestbo.strategies import Strategy, Suggestion, default_strategy
 
@@ -194,7 +194,8 @@ class ManifoldSampler(BaseSampler):
         """A trial as strategies see it; a constraint that it does not name is the least told, as in ``History``."""
         kept, whole = trial.system_attrs.get(_SUGGESTION, {}), joint.whole
         x = joint.packed(assembled(stored, self.space, self.name), stored)
-        same = kept.get("among", self.space.specification) == whole.specification  # else its fits are of another model
+        among = as_written_today(kept.get("among", self.space.specification))
+        same = among == whole.specification  # else its fits are of another model
         memory = Memory.of(kept.get("memory", kept.get("notes", {}))) if same else Memory()
         asked = record.Trial(trial.number, x, memory=memory, space=whole)
         if trial.state == TrialState.RUNNING:
@@ -216,7 +217,7 @@ class ManifoldSampler(BaseSampler):
     def _is_of_other(self, trial: FrozenTrial) -> bool:
         """Whether the trial says that its point is of another space."""
         own = self.space.specification
-        return bool(trial.system_attrs.get(_SPACE + self.name, own) != own)
+        return as_written_today(trial.system_attrs.get(_SPACE + self.name, own)) != own
 
     def _is_ours(self, trial: FrozenTrial, stored: Mapping[str, Any]) -> bool:
         """Whether parameters with the right names are a point of this space: the trial says so, or it lies there."""
@@ -263,7 +264,7 @@ def _mark(trial: Trial, space: Space, name: str) -> None:
     before = storage.get_trial_system_attrs(trial._trial_id).get(key)
     if before is None:
         storage.set_trial_system_attr(trial._trial_id, key, space.specification)
-    elif before != space.specification:
+    elif as_written_today(before) != space.specification:
         raise ArgumentError(f"{name!r} of trial {trial.number} is from {before}, got {space}. Use one for both.")
 
 

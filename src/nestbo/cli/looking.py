@@ -151,13 +151,21 @@ def plot(
     kind: Annotated[
         str, typer.Option("--kind", "-k", help=f"One of {', '.join(PLOTS)}.", autocompletion=completion(PLOTS))
     ] = "convergence",
+    title: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="The title of the picture. By default it names space and strategy."),
+    ] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Which of several objectives to draw. By default it is the first."),
+    ] = None,
 ) -> None:
     """Draw a study into a file."""
     from nestbo.plots import draw
 
     output = output if Path(output).suffix else f"{output}.png"
     with opened(store) as study, written(output) as file:
-        figure = draw(study, kind)
+        figure = draw(study, kind, objective, title=title)
         try:
             figure.savefig(file, format=Path(output).suffix[1:])
         except ValueError as error:

@@ -27,11 +27,15 @@ def correct(
     noise: Variance = None,
     note: Note = None,
 ) -> None:
-    """Replace the value of a trial. The file keeps the earlier value.
+    """Replace the value of a trial, or its note alone. The file keeps the earlier value.
 
     Without --constraints, --noise or --note, those told before stay.
     """
     with read(store) as study:
+        if note is not None and not value and (failed, constraints, noise) == (None, None, None):
+            trial = study.correct(trial_index(index), note=note)
+            say(f"Trial {trial.index} has the note: {note}")
+            return
         came = what_came(study, "correct", (index, *(value or ())), failed, constraints, noise, note)
         trial = study.correct(came.index, came.found, failed=came.failed, note=came.note)
         earlier = trial.told.corrected[-1]

@@ -127,9 +127,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Suite:
-    """A comparison after ``budget`` evaluations; ``about`` says of what."""
+    """A comparison after ``budget`` evaluations; ``names.ABOUT`` says what it compares."""
 
-    about: str
     tasks: tuple[Task, ...]
     methods: Mapping[str, Method]
     budget: int = 305
@@ -174,9 +173,8 @@ class Suite:
 
 
 SUITES: dict[str, Suite] = {
-    "paper": Suite("the twelve problems of Jaquier and Rozo (2020)", PAPER, METHODS),
+    "paper": Suite(PAPER, METHODS),
     "hdgabo": Suite(
-        "HD-GaBO, as published and as it is here, between GaBO and the oracle",
         (Task("ackley", "sphere:50", 5), *matrices("rosenbrock", "styblinski-tang")[:2]),
         {
             label: METHODS[label]
@@ -184,7 +182,6 @@ SUITES: dict[str, Suite] = {
         },
     ),
     "mismatch": Suite(
-        "latent dimensions that are not the true one, and an objective without latent structure",
         (
             *(Task(name, "sphere:50", 5) for name in ("ackley", "product-of-sines")),
             *(Task("ackley", space) for space in ("sphere:20", f"spd:5:{MATRICES}")),
@@ -192,7 +189,6 @@ SUITES: dict[str, Suite] = {
         MISMATCH,
     ),
     "ablation": Suite(
-        "HD-GaBO with one of its defaults changed",
         (
             *(Task(name, "sphere:50", 5) for name in ("ackley", "product-of-sines")),
             *(Task(name, f"spd:10:{MATRICES}", 3) for name in ("rosenbrock", "product-of-sines")),
@@ -201,25 +197,21 @@ SUITES: dict[str, Suite] = {
         155,
     ),
     "rivals": Suite(
-        "what people would use instead, on eight problems, five of them the paper's and three held out",
         RIVALLED,
         RIVALS,
         105,
     ),
-    "rivals-205": Suite("the same after 205 evaluations", RIVALLED, RIVALS, 205),
+    "rivals-205": Suite(RIVALLED, RIVALS, 205),
     "few-dimensions": Suite(
-        "does a metric that may be learned cost anything where dimensions are few, or nothing is nested?",
         FEW_DIMENSIONS,
         {label: METHODS[label] for label in ("gabo", "hdgabo-auto")},
         205,
     ),
     "held-out": Suite(
-        "problems that were not used to tune: other functions, sizes and spaces, no structure, noise",
         HELD_OUT,
         {label: METHODS[label] for label in ("random", "gabo", "hdgabo-auto", "oracle")},
     ),
     "held-out-metric": Suite(
-        "functions on which the constants of the learned metric were not chosen",
         HELD_OUT_METRIC,
         {label: METHODS[label] for label in ("random", "gabo", "hdgabo", "hdgabo-auto", "oracle")},
     ),

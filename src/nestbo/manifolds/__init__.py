@@ -1,5 +1,6 @@
 """The spaces, and ``MANIFOLDS``, where a new one is registered; those without tangent vectors in ``FINITE``."""
 
+from nestbo.errors import ArgumentError
 from nestbo.manifolds.base import Manifold
 from nestbo.manifolds.box import Box
 from nestbo.manifolds.euclidean import Euclidean
@@ -44,12 +45,20 @@ def space(text: str) -> Space:
     >>> space("spd:10:eigenvalues=0.001,5")
     SPD(10, eigenvalues=(0.001, 5.0))
     >>> space("product:(sphere:2):(box:0:1)").specification
-    'product:(sphere:2):(box:0.0,:1.0,)'
+    'product:(sphere:2):(box:0.0:1.0)'
     >>> space("product:(force=box:0:40):(tool=choice:soft,hard,vacuum)")
-    Product(force=Box((0.0,), (40.0,)), tool=Choice('soft', 'hard', 'vacuum'))
+    Product(force=Box(0.0, 40.0), tool=Choice('soft', 'hard', 'vacuum'))
     """
     found: Space = parse(text, MANIFOLDS | FINITE, "space")
     return found
+
+
+def as_written_today(text: str) -> str:
+    """The text form of a space as this version writes it; files of an earlier one have ``box:0.0,:1.0,``."""
+    try:
+        return space(text).specification
+    except ArgumentError:
+        return text
 
 
 __all__ = [
@@ -74,6 +83,7 @@ __all__ = [
     "Sphere",
     "Stiefel",
     "Torus",
+    "as_written_today",
     "fixed",
     "leaf",
     "released",

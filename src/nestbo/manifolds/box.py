@@ -61,6 +61,13 @@ class Box(Manifold):
         if self.names is not None:
             object.__setattr__(self, "names", _checked_names(self.names, len(lower)))
 
+    def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        positional, keywords = super().arguments()
+        if self.dim > 1:
+            return positional, keywords
+        only = {name: value[0] if name == "names" else value for name, value in keywords.items()}
+        return (self.lower[0], self.upper[0]), only
+
     @classmethod
     def samples(cls) -> list[Self]:
         mixed = cls([0.01, -1, 0.1], [1, 1, 2], ("log", "linear", "log"))

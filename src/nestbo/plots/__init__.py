@@ -47,9 +47,14 @@ OF_ALL = ("front", "hypervolume")  # objectives; other pictures are of one
 def draw(study: Study, kind: str = "convergence", objective: str | None = None, *, title: str | None = None) -> Figure:
     """A figure of a study, to show or to save: ``draw(study, "surrogate").savefig("surrogate.png")``.
 
-    A ``title`` of your own can say what the study cannot know, such as the problem and its minimum.
-    A study that has too little to show gives a figure that says so in words. Where there are several objectives, all
-    pictures but "front" and "hypervolume" are of one ``objective``, the first unless another one is named.
+    A study that has too little to show gives a figure that says so in words.
+
+    Args:
+        study: The study.
+        kind: The kind of picture, such as "convergence"; ``nestbo list plots`` prints all kinds.
+        objective: The name of the objective to draw, if the study has several. The default is the first one. The
+            pictures "front" and "hypervolume" show all objectives.
+        title: A title of your own. It can say what the study cannot know, such as the problem and its minimum.
     """
     check_known("kind of picture", kind, DRAWINGS)
     with matplotlib.rc_context(STYLE):
@@ -58,7 +63,12 @@ def draw(study: Study, kind: str = "convergence", objective: str | None = None, 
 
 
 def importance(study: Study, objective: str | None = None) -> Figure:
-    """Which parts of the space and which directions the objective depends on, with intervals: a figure."""
+    """A figure of the parts of the space and the directions that the objective depends on, with intervals.
+
+    Args:
+        study: The study.
+        objective: The name of the objective to draw, if the study has several. The default is the first one.
+    """
     return draw(study, "importance", objective)
 
 

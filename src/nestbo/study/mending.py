@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from nestbo.errors import TrialError
-from nestbo.history import Observation, Trial
+from nestbo.history import Observation, Told, Trial
 from nestbo.study.settings import checked_note
 from nestbo.study.telling import Telling
 
@@ -34,7 +34,7 @@ class Mending(Telling):
             failed: Why there is no value.
             constraints: As for ``tell``; without them, the earlier ones stay.
             noise: As for ``tell``; without it, the earlier variance stays.
-            note: A text of your own; without it, the earlier note stays.
+            note: A text of your own; without it, the earlier note stays. A note alone keeps the value.
 
         Returns:
             The trial as it is now. ``told.corrected`` are its earlier values, oldest first.
@@ -45,6 +45,8 @@ class Mending(Telling):
         if before.status == "asked":
             raise TrialError(f"Trial {before.index} waits for a value. tell({before.index}, value) gives it one.")
         told = before.told
+        if note is not None and all(given is None for given in (value, failed, constraints, noise)):
+            return self._revised(before, replace(told, note=checked_note(note)))
         earlier = replace(told, failed=None, corrected=(*told.corrected, told.values))
         constraints = told.constraints if constraints is None else constraints
         noise = told.noise if noise is None else noise
@@ -67,9 +69,13 @@ class Mending(Telling):
         """
         before = self._kept_trial(trial)
         note = checked_note(note) or before.told.note
-        gone = replace(before, told=replace(before.told, discarded=True, note=note))
-        self._store.revise(gone, before.told)
-        return gone
+        return self._revised(before, replace(before.told, discarded=True, note=note))
+
+    def _revised(self, before: Trial, told: Told) -> Trial:
+        """The trial with other words about it, in the file as well."""
+        revised = replace(before, told=told)
+        self._store.revise(revised, before.told)
+        return revised
 
     def _kept_trial(self, trial: Trial | int) -> Trial:
         """The trial as it is stored, if it was not discarded."""

@@ -105,9 +105,12 @@ def check_path(path: Any, needed: bool = False) -> None:
 
 
 def _as_written_today(name: str, stored: Any) -> Any:
-    """A setting in today's spelling: an earlier version may have written the same strategy otherwise."""
+    """A setting in today's spelling: an earlier version may have written the same space or strategy otherwise."""
+    from nestbo.manifolds import as_written_today
     from nestbo.strategies import stored_strategy
 
+    if name == "space":
+        return as_written_today(stored)
     try:
         return stored_strategy(stored).specification if name == "strategy" else stored
     except ArgumentError:

@@ -2,13 +2,11 @@
 
 from nestbo.experiment.applications.evaluations import Evaluations, Run, SpentError
 from nestbo.experiment.applications.methods import METHODS, InCoordinates, OnSpace
-from nestbo.experiment.applications.suite import ABOUT, SUITE, Cell, cells, run
+from nestbo.experiment.applications.suite import Cell, cells, run
 from nestbo.experiment.applications.tables import read, tables
 
 __all__ = [
-    "ABOUT",
     "METHODS",
-    "SUITE",
     "Cell",
     "Evaluations",
     "InCoordinates",

@@ -18,8 +18,6 @@ from nestbo.experiment.applications.methods import METHODS, InCoordinates
 from nestbo.gallery.catalogue import CATALOGUE, entry, load
 from nestbo.specification import check_known
 
-SUITE = "applications"
-ABOUT = "the applications of the gallery, against methods of other packages on the coordinates that people use"
 COORDINATES = 2  # of each application: those of the field, then the numbers of our points
 MANIFOLD = "manifold"  # what stands in the place of coordinates for methods that need none
 
