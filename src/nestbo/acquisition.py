@@ -222,7 +222,8 @@ def candidates(space: Manifold, x: Tensor, y: Tensor, rngs: list[torch.Generator
     """
     best = y.argsort(-1)[:, :_INCUMBENTS]
     places = torch.arange(count, device=x.device)
-    centres = x[torch.arange(len(x), device=x.device), best[:, places % best.shape[1]].T]
+    runs = torch.arange(len(x), device=x.device)
+    centres = x[runs, best[:, places % best.shape[1]].T]
     scales = torch.tensor(_SCALES, dtype=x.dtype, device=x.device).repeat_interleave(best.shape[1])
     drawn = space.random_each(count, rngs)
     half = count // 2
@@ -342,9 +343,11 @@ def _on_chart(terrain: Terrain, height: Tensor, chart: Chart) -> Callable[..., T
 
 def _top(pools: list[Tensor], value: Callable[[Tensor], Tensor], count: int) -> tuple[Tensor, Tensor]:
     """The best ``count`` of each pool (candidates, runs, *point) in each run, and what they are worth."""
-    pool, runs = torch.cat(pools), torch.arange(pools[0].shape[1], device=pools[0].device)
-    worth = torch.cat([value(part) for part in pool.split(max(1, _CHUNK[pool.device.type] // len(runs)))])
-    worth, sizes = worth.nan_to_num(nan=-torch.inf), [len(each) for each in pools]
+    pool = torch.cat(pools)
+    runs = torch.arange(pool.shape[1], device=pool.device)
+    chunk = max(1, _CHUNK[pool.device.type] // len(runs))
+    worth = torch.cat([value(part) for part in pool.split(chunk)]).nan_to_num(nan=-torch.inf)
+    sizes = [len(each) for each in pools]
     best = [part.topk(count, dim=0).indices for part in worth.split(sizes)]
     order = torch.cat([each + sum(sizes[:k]) for k, each in enumerate(best)])
     return pool[order, runs], worth[order, runs]

@@ -107,4 +107,5 @@ def minimize(
         wanted = "satisfied the constraints" if any(t.status == "told" for t in history) else "gave a number"
         raise ArgumentError(f"None of {counted(len(history), 'evaluation')} {wanted}: {failures}.")
     words = reason or f"interrupted after {counted(len(history.finished), 'evaluation')}"
-    return Minimum(best.x, best.value, history, f"{words[0].upper()}{words[1:]}.", reason is not None, space)
+    sentence = f"{words[0].upper()}{words[1:]}."
+    return Minimum(best.x, best.value, history, sentence, reason is not None, space)

@@ -91,7 +91,8 @@ class Bilog(Outputs):
         return self.shift + self.scale * u.sign() * torch.expm1(u.abs())
 
     def log_slope(self, y: Tensor) -> Tensor:
-        return -torch.log1p(_ratio(y, self.shift, self.scale).abs()) - self.scale.log() - self.then.scale.log()
+        size = _ratio(y, self.shift, self.scale).abs()
+        return -torch.log1p(size) - self.scale.log() - self.then.scale.log()
 
 
 @dataclass(frozen=True)

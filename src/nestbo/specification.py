@@ -43,8 +43,8 @@ class Specified:
     def specification(self) -> str:
         """The text form; ``nestbo.space(text)`` reads it back."""
         positional, keywords = self.arguments()
-        parts = [_write(value) for value in positional] + [f"{k}={_write(v)}" for k, v in keywords.items()]
-        return ":".join([self.kind.lower(), *parts])
+        named = [f"{name}={_write(value)}" for name, value in keywords.items()]
+        return ":".join([self.kind.lower(), *map(_write, positional), *named])
 
     def __repr__(self) -> str:
         positional, keywords = self.arguments()
@@ -138,7 +138,9 @@ def written(value: str | int | float | bool) -> str:
     if not isinstance(value, str):
         return _write(value)
     text = quote(value, safe=_SAFE)
-    return text if text != value or _read_one(text) == value else f"%{ord(value[0]):02X}{text[1:]}"
+    if text != value or _read_one(text) == value:
+        return text
+    return f"%{ord(value[0]):02X}{text[1:]}"
 
 
 def _depths(text: str) -> list[int]:

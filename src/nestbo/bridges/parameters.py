@@ -62,8 +62,13 @@ def _names(space: Space, name: str) -> list[str]:
     """By the names of the space, or with as many digits as the last one has, so that they sort."""
     if space.names is not None:
         return [f"{name}_{label}" for label in space.labels]
-    axes = [[f"{k:0{len(str(size - 1))}d}" for k in range(size)] for size in space.point_shape]
+    axes = [_numbered(size) for size in space.point_shape]
     return ["_".join((name, *index)) for index in itertools.product(*axes)]
+
+
+def _numbered(count: int) -> list[str]:
+    digits = len(str(count - 1))
+    return [f"{k:0{digits}d}" for k in range(count)]
 
 
 def _ranges(space: Space) -> list[tuple[float, float]]:

@@ -127,7 +127,9 @@ def _count(text: str) -> int:
 def _words(text: str) -> str:
     """Values of a choice, as its text form has them."""
     found = [part.strip() for part in text.split(_COMMA)]
-    if len(found) < 2 or len(set(found)) < len(found) or not all(found) or set("".join(found)) & set(_SPECIAL):
+    different = len(found) >= 2 and len(set(found)) == len(found)
+    plain = all(found) and not set("".join(found)) & set(_SPECIAL)
+    if not (different and plain):
         raise ArgumentError(f"Wanted two or more different words with commas between them, got {text!r}.")
     return _COMMA.join(found)
 

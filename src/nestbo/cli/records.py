@@ -123,7 +123,8 @@ def write_csv(study: Study | Light, file: TextIO) -> None:
     columns = space.labels if space.names is not None else [f"x{label}" for label in space.labels]
     told = next((trial.constraints for trial in study.history if trial.constraints is not None), ())
     noted = any(trial.told.note for trial in study.history)
-    names = [*(_column(name) for name in columns), *(f"constraint{k}" for k in range(len(told))), *["note"] * noted]
+    limits = [f"constraint{k}" for k in range(len(told))]
+    names = [*map(_column, columns), *limits, *["note"] * noted]
     values = [f"value_{name}" for name in study.objectives] if study.several else ["value"]
     writer.writerow(["index", "status", *map(cell, values), "failed", "asked_at", "told_at", *names])
     for trial, row in zip(study.history, records(study), strict=False):
@@ -131,7 +132,8 @@ def write_csv(study: Study | Light, file: TextIO) -> None:
         found = trial.values or [None] * len(values)
         start = [trial.index, trial.state, *found, failed, row["asked_at"], row["told_at"]]
         end = [cell(trial.told.note or "")] * noted
-        writer.writerow([*start, *map(_cell, space.cells(trial.x)), *(trial.constraints or [None] * len(told)), *end])
+        limited = trial.constraints or [None] * len(told)
+        writer.writerow([*start, *map(_cell, space.cells(trial.x)), *limited, *end])
 
 
 _TAKEN = ("index", "status", "value", "failed", "asked_at", "told_at", "note")

@@ -119,7 +119,8 @@ def profiles(found: Results, tolerance: float) -> dict[str, Array]:
         each = [methods[label].best for methods in found.values()]
         length = min(best.shape[1] for best in each)
         at = np.arange(1, length + 1)
-        curves[label] = np.mean([(solved(b, tolerance)[:, None] <= at).mean(0) for b in each], axis=0)
+        shares = [(solved(best, tolerance)[:, None] <= at).mean(0) for best in each]
+        curves[label] = np.mean(shares, axis=0)
     return curves
 
 

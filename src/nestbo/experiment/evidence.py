@@ -86,7 +86,8 @@ def plan(
         seconds = sum(left * known.get(cell.label, _UNKNOWN) for cell, left in todo)
         total += seconds
         count, steps = sum(left > 0 for _, left in todo), sum(left for _, left in todo)
-        lines.append(f"{part.suite}: {count} of {len(todo)} cells, {steps} suggestions, {minutes(seconds / jobs)}")
+        lasting = minutes(seconds / jobs)
+        lines.append(f"{part.suite}: {count} of {len(todo)} cells, {steps} suggestions, {lasting}")
     guessed = sorted({cell.label for part in parts for cell in cells(part, trials)} - set(known))
     lines += [f"nothing is known of {', '.join(guessed)}: {_UNKNOWN:g} s a suggestion is assumed"] if guessed else []
     return [

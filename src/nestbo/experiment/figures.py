@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -115,15 +116,16 @@ def _styles(labels: list[str]) -> dict[str, tuple[str, str]]:
     """A colour and a kind of line for each method."""
     if set(labels) <= set(_PAPER):
         return {label: _PAPER[label] for label in labels}
-    lines = ("-", "--", ":")
-    return {label: (_COLOURS[k % len(_COLOURS)], lines[k // len(_COLOURS) % 3]) for k, label in enumerate(labels)}
+    styles = itertools.cycle(itertools.product(("-", "--", ":"), _COLOURS))
+    return {label: (colour, line) for label, (line, colour) in zip(labels, styles, strict=False)}
 
 
 def _curves(axes: Any, task: Task, methods: Mapping[str, Series], styles: Mapping[str, tuple[str, str]]) -> None:
     """The logarithm of the median of regret, the median of the tables, and a band between the quartiles."""
     for label, one in methods.items():
         colour, line = styles[label]
-        low, middle, high = _log(np.quantile(one.best[:, INITIAL - 1 :], [0.25, 0.5, 0.75], axis=0))
+        regret = one.best[:, INITIAL - 1 :]
+        low, middle, high = _log(np.quantile(regret, [0.25, 0.5, 0.75], axis=0))
         at = np.arange(len(middle))
         axes.plot(at, middle, color=colour, linestyle=line, label=label)
         axes.fill_between(at, low, high, color=colour, alpha=0.1, linewidth=0)

@@ -37,7 +37,8 @@ def report(places: Sequence[Path], page: Path) -> list[str]:
         )
     made = {mark: _KINDS[mark[0]](places, mark[1], page.parent / "pictures") for mark in marks}
     with written(page) as file:
-        file.write(_BLOCK.sub(lambda m: m[1] + made[m[2], m[3]] + m[4], text).encode("utf-8", "surrogateescape"))
+        filled = _BLOCK.sub(lambda m: m[1] + made[m[2], m[3]] + m[4], text)
+        file.write(filled.encode("utf-8", "surrogateescape"))
     return names
 
 

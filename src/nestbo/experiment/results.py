@@ -118,7 +118,8 @@ def records(place: Path) -> Iterator[tuple[str, Record]]:
 def _archived(place: Path) -> list[tuple[str, Record]]:
     with arrays.readable(place), zipfile.ZipFile(place) as archive:
         names = sorted(name for name in archive.namelist() if name.endswith(".npz"))
-        return [(Path(name).name, Record.load(io.BytesIO(archive.read(name)), f"{name} in {place}")) for name in names]
+        contents = {name: io.BytesIO(archive.read(name)) for name in names}
+        return [(Path(name).name, Record.load(file, f"{name} in {place}")) for name, file in contents.items()]
 
 
 def pack(place: Path, out: Path) -> int:

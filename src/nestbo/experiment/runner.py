@@ -66,7 +66,8 @@ def _watch(futures: list[Future[None]], steps: int, count: Any, report: Callable
         _, waiting = wait(waiting, _REPORT_EVERY)
         done, passed = count.value, time.monotonic() - began
         left = f", {minutes(passed / done * (steps - done))} left at this pace" if done else ""
-        report(f"{len(futures) - len(waiting)}/{len(futures)} cells, {done}/{steps} steps, {minutes(passed)}{left}")
+        complete = len(futures) - len(waiting)
+        report(f"{complete}/{len(futures)} cells, {done}/{steps} steps, {minutes(passed)}{left}")
 
 
 def _begin(count: Any, threads: int) -> None:

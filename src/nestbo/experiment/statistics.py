@@ -142,7 +142,8 @@ def parted(values: Array) -> Clusters | None:
     k = int(gaps.argmax()) + margin - 1
     if gaps.max() < _GAP:
         return None
-    return Clusters(float(10 ** ((logs[k] + logs[k + 1]) / 2)), (k + 1) / len(logs), wilson(k + 1, len(logs)))
+    middle, below = (logs[k] + logs[k + 1]) / 2, k + 1
+    return Clusters(float(10**middle), below / len(logs), wilson(below, len(logs)))
 
 
 def reached(best: Array, goal: float) -> float | None:

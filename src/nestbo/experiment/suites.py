@@ -122,7 +122,8 @@ class Cell:
     @property
     def name(self) -> str:
         """Of the file: problem, method and seeds."""
-        return f"{self.task.key}__{self.label}__{self.trials.seeds[0]}-{self.trials.seeds[-1]}.npz"
+        first, last = self.trials.seeds[0], self.trials.seeds[-1]
+        return f"{self.task.key}__{self.label}__{first}-{last}.npz"
 
 
 @dataclass(frozen=True)

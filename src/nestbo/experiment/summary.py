@@ -41,7 +41,8 @@ def _alone(found: Results, suite: Suite | None, chosen: str) -> list[str]:
     for task, methods in found.items():
         one = methods[chosen]
         count, evaluations = one.best.shape
-        lines.append(line(heading(task), f"{np.median(one.best[:, -1]):.3g}", str(count), str(evaluations)))
+        median = np.median(one.best[:, -1])
+        lines.append(line(heading(task), f"{median:.3g}", str(count), str(evaluations)))
     return lines
 
 
@@ -110,7 +111,8 @@ def _losses(found: Results, suite: Suite | None, chosen: str) -> list[str]:
     lines += head("problem", "best method", "its median", f"{name}", "p (Holm)")
     for task, (best, own, p) in sorted(made.items(), key=lambda item: _order(item[1][2])):
         shown = "" if p is None else f"{p:.2g}" + (" **behind**" if p <= ALPHA else "")
-        lines.append(line(heading(task), called(best.label, suite), f"{best.median:.3g}", f"{own.median:.3g}", shown))
+        medians = (f"{row.median:.3g}" for row in (best, own))
+        lines.append(line(heading(task), called(best.label, suite), *medians, shown))
     return lines
 
 

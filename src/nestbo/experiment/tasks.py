@@ -74,9 +74,10 @@ HELD_OUT_METRIC = (
     Task("linear", "sphere:50"),
     *(Task(name, f"spd:10:{MATRICES}", 3) for name in ("quadratic", "neural-network", "levy", "rastrigin")),
 )
+_SMALL_SPACES = ("sphere:2", "sphere:3", "sphere:5", "sphere:20", *(f"spd:{n}:{MATRICES}" for n in (2, 3, 5)))
 FEW_DIMENSIONS = tuple(
     Task(name, where)
-    for where in (*(f"sphere:{n}" for n in (2, 3, 5, 20)), *(f"spd:{n}:{MATRICES}" for n in (2, 3, 5)))
+    for where in _SMALL_SPACES
     for name in ("ackley", "rosenbrock", "styblinski-tang", "product-of-sines")
 )
 _POSE = Product(Quaternion(), Box((-1, -1, -1, 0.5, 0.5, 0.5), (1, 1, 1, 2, 2, 2)))

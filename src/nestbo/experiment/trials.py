@@ -56,7 +56,8 @@ class Trials:
     @property
     def name(self) -> str:
         """A file name."""
-        parts = [self.problem, self.space, f"in{self.latent_dim}", self.method, f"{self.seeds[0]}-{self.seeds[-1]}"]
+        seeds = f"{self.seeds[0]}-{self.seeds[-1]}"
+        parts = [self.problem, self.space, f"in{self.latent_dim}", self.method, seeds]
         parts += [f"noise{self.noise:g}"] if self.noise else []
         return "__".join(parts).replace(":", "_").replace(",", "_").replace("=", "") + ".npz"
 
@@ -117,7 +118,8 @@ def run(
 def _standing(state: Progress, budget: int, pace: float) -> str:
     """In words, given the seconds that a step has taken."""
     done, best = state.y.shape[1], state.y.amin(1).median().item()
-    return f"{done}/{budget}, median best {best:.4g}, {pace:.2g} s a step, {minutes(pace * (budget - done))} left"
+    left = minutes(pace * (budget - done))
+    return f"{done}/{budget}, median best {best:.4g}, {pace:.2g} s a step, {left} left"
 
 
 def minutes(seconds: float) -> str:

@@ -87,11 +87,12 @@ def _next_polynomial(t: Tensor, current: Tensor, before: Tensor, n: int, dim: in
 @lru_cache(maxsize=64)
 def _log_multiplicity(dim: int) -> Tensor:
     """Logarithm of the number of spherical harmonics of each degree on S^dim."""
-    degrees = range(1, _MAX_DEGREE)
     if dim == 1:
         return torch.tensor([0.0] + [math.log(2)] * (_MAX_DEGREE - 1), dtype=torch.float64)
-    logs = [
-        math.log((2 * n + dim - 1) / (dim - 1)) + math.lgamma(n + dim - 1) - math.lgamma(dim - 1) - math.lgamma(n + 1)
-        for n in degrees
-    ]
+    logs = [_log_harmonics(n, dim - 1) for n in range(1, _MAX_DEGREE)]
     return torch.tensor([0.0, *logs], dtype=torch.float64)
+
+
+def _log_harmonics(n: int, k: int) -> float:
+    """log of (2n + k)/k · (n + k − 1)!/((k − 1)! n!), the number of harmonics of degree n on S^{k+1}."""
+    return math.log((2 * n + k) / k) + math.lgamma(n + k) - math.lgamma(k) - math.lgamma(n + 1)

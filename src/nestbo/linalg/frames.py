@@ -56,8 +56,9 @@ def nearest_frame(a: Tensor) -> Tensor:
 def nearest_rotation(a: Tensor) -> Tensor:
     """The orthogonal matrix of determinant 1 nearest to any square one; NaN for one that is not finite."""
     u, vh, finite = _singular_vectors(a)
-    least = torch.where(torch.linalg.det(u @ vh) < 0, -1, 1).to(u)[..., None, None] * u[..., -1:]
-    return torch.where(finite, torch.cat([u[..., :-1], least], -1) @ vh, torch.nan)
+    sign = torch.where(torch.linalg.det(u @ vh) < 0, -1, 1).to(u)
+    turned = sign[..., None, None] * u[..., -1:]  # the direction that counts least
+    return torch.where(finite, torch.cat([u[..., :-1], turned], -1) @ vh, torch.nan)
 
 
 def _singular_vectors(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:

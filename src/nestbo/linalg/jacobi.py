@@ -18,8 +18,9 @@ def jacobi(a: Tensor) -> tuple[Tensor, Tensor]:
     for _ in range(n + _EXTRA_SWEEPS):
         for p, q in combinations(range(n), 2):
             cosine, sine = _rotation(work[p, p], work[q, q], work[p, q])
-            for pair in ((work[p], work[q]), (work[:, p], work[:, q]), (vectors[:, p], vectors[:, q])):
-                _rotate(*pair, cosine, sine)
+            _rotate(work[p], work[q], cosine, sine)
+            _rotate(work[:, p], work[:, q], cosine, sine)
+            _rotate(vectors[:, p], vectors[:, q], cosine, sine)
     values, order = work.diagonal().sort(-1)
     columns = vectors.permute(2, 0, 1).gather(-1, order.unsqueeze(-2).expand(-1, n, -1))
     return values.reshape(*batch, n), columns.reshape(*batch, n, n)

@@ -41,7 +41,8 @@ def eigvalsh(a: Tensor) -> Tensor:
 def _finite(a: Tensor) -> tuple[Tensor, Tensor]:
     """Which matrices are finite, (…, 1), and the identity in place of the others."""
     finite = a.isfinite().all(-1).all(-1, keepdim=True)
-    return finite, torch.where(finite.unsqueeze(-1), a, torch.eye(a.shape[-1], dtype=a.dtype, device=a.device))
+    eye = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device)
+    return finite, torch.where(finite.unsqueeze(-1), a, eye)
 
 
 def _eigh(a: Tensor) -> tuple[Tensor, Tensor]:
@@ -136,7 +137,8 @@ def clip(low: float, high: float) -> ScalarFunction:
 
     def quotient(a: Tensor, b: Tensor) -> Tensor:
         inside = ((a >= low) & (a <= high)).to(a)
-        return torch.where(a == b, inside, (b.clamp(low, high) - a.clamp(low, high)) / torch.where(a == b, 1, b - a))
+        apart = torch.where(a == b, 1, b - a)
+        return torch.where(a == b, inside, (b.clamp(low, high) - a.clamp(low, high)) / apart)
 
     return ScalarFunction(lambda m: m.clamp(low, high), taylor, lambda m: torch.full_like(m, scale), quotient)
 
@@ -305,7 +307,8 @@ def _divided_difference(f: ScalarFunction, points: Tensor) -> Tensor:
     Close arguments: Σ_k f⁽ᵏ⁺ᵒ⁾(m)/(k+o)! h_k(a−m, …), m their mean, o the order, h_k the complete homogeneous
     polynomial. Others: the quotient of lower differences over the two extremes. At a branch point (√ at 0) it is 0.
     """
-    order, spread = points.shape[-2] - 1, points[..., -1, :] - points[..., 0, :]
+    order = points.shape[-2] - 1
+    spread = points[..., -1, :] - points[..., 0, :]
     mean = points.mean(-2)
     scale = f.scale(mean)
     close, singular = spread <= _CLOSE * scale.abs(), scale == 0
@@ -315,13 +318,15 @@ def _divided_difference(f: ScalarFunction, points: Tensor) -> Tensor:
     if order == 1:
         lower, upper = f.value(points).unbind(-2)
     else:
-        lower, upper = _divided_difference(f, points[..., :-1, :]), _divided_difference(f, points[..., 1:, :])
+        lower = _divided_difference(f, points[..., :-1, :])
+        upper = _divided_difference(f, points[..., 1:, :])
     return torch.where(close, nearby, (upper - lower) / torch.where(close, 1, spread))
 
 
 def _homogeneous(points: Tensor, count: int) -> list[Tensor]:
     """h_0, …, h_{count−1} of the points along axis −2: h_k(x₁…x_j) = h_k(x₁…x_{j−1}) + x_j h_{k−1}(x₁…x_j)."""
-    h = [torch.ones_like(points[..., 0, :])] + [torch.zeros_like(points[..., 0, :])] * (count - 1)
+    first = points[..., 0, :]
+    h = [torch.ones_like(first)] + [torch.zeros_like(first)] * (count - 1)
     for point in points.unbind(-2):
         for k in range(1, count):
             h[k] = h[k] + point * h[k - 1]

@@ -78,8 +78,8 @@ def arc_squared(x: Tensor, y: Tensor) -> Tensor:
     w = apart / (apart + together)
     near = w < _SERIES_BELOW
     series = 4 * w * arcsinc_root(torch.where(near, w, 0)) ** 2
-    far = 4 * torch.atan2(safe_sqrt(torch.where(near, 1, apart)), safe_sqrt(torch.where(near, 1, together))) ** 2
-    return torch.where(near, series, far)
+    apart, together = (safe_sqrt(torch.where(near, 1, square)) for square in (apart, together))
+    return torch.where(near, series, 4 * torch.atan2(apart, together) ** 2)
 
 
 def _with_series(q: Tensor, coefficients: tuple[float, ...], closed: Callable[[Tensor], Tensor]) -> Tensor:

@@ -141,7 +141,8 @@ class Manifold(Space):
         axes = len(self.point_shape)
         if self.euclidean_metric:
             return u.flatten(-axes) @ v.flatten(-axes).mT
-        return self.inner(x.unsqueeze(-axes - 1).unsqueeze(-axes - 1), u.unsqueeze(-axes - 1), v.unsqueeze(-axes - 2))
+        row, column = -axes - 2, -axes - 1
+        return self.inner(x.unsqueeze(column).unsqueeze(column), u.unsqueeze(column), v.unsqueeze(row))
 
     @property
     def bounded(self) -> bool:

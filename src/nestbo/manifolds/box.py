@@ -226,7 +226,9 @@ class Box(Manifold):
     def _beyond(self, x: Tensor) -> Tensor:
         """How far each coordinate is outside, in unit coordinates; below 0 inside."""
         which = self._on_log(x)
-        t = self.unit(x if which is None else torch.where(which, x.clamp(min=torch.finfo(x.dtype).tiny), x))
+        if which is not None:
+            x = torch.where(which, x.clamp(min=torch.finfo(x.dtype).tiny), x)
+        t = self.unit(x)
         return torch.maximum(-t, t - 1)
 
     @property

@@ -143,7 +143,8 @@ class Integer(Finite):
     def fault(self, x: Tensor) -> str:
         found = float(x[0])
         if found == round(found):
-            return f"{found:.0f} is {'below ' + str(self.low) if found < self.low else 'above ' + str(self.high)}"
+            side = f"below {self.low}" if found < self.low else f"above {self.high}"
+            return f"{found:.0f} is {side}"
         return f"{found:g} is not a whole number from {self.low} to {self.high}"
 
     def value(self, x: Tensor) -> int:
@@ -278,7 +279,7 @@ def _checked(options: tuple[Any, ...], name: str) -> tuple[Option, ...]:
             raise ArgumentError(
                 f"The values of {name} are words, without spaces around them, or finite numbers, got {shown(option)}."
             )
-    twice = next((option for k, option in enumerate(found) if any(_alike(option, other) for other in found[:k])), None)
-    if twice is not None:
-        raise ArgumentError(f"Each value of {name} may appear once, got {shown(twice)} twice. Leave one out.")
+    for k, option in enumerate(found):
+        if any(_alike(option, before) for before in found[:k]):
+            raise ArgumentError(f"Each value of {name} may appear once, got {shown(option)} twice. Leave one out.")
     return found

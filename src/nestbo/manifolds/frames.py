@@ -68,14 +68,15 @@ class Frames(Manifold):
         return fault_of_frame(x)
 
     def _shape_hint(self, shape: tuple[int, ...]) -> str:
-        name, fits = type(self).__name__, len(shape) >= 2 and shape[-2] > shape[-1] > 0
-        return f" For {shape[-2]}×{shape[-1]} matrices use {name}({shape[-2]}, {shape[-1]})." if fits else ""
+        n, p = shape[-2:] if len(shape) >= 2 else (0, 0)
+        return f" For {n}×{p} matrices use {type(self).__name__}({n}, {p})." if n > p > 0 else ""
 
 
 def fault_of_frame(x: Tensor) -> str:
     """Which two columns of a matrix are not orthonormal, or which one."""
     gram = x.mT @ x
-    i, j = divmod(int((gram - torch.eye(len(gram), dtype=x.dtype)).abs().argmax()), len(gram))
+    astray = (gram - torch.eye(len(gram), dtype=x.dtype)).abs()
+    i, j = divmod(int(astray.argmax()), len(gram))
     if i == j:
         return f"its column {i} has the norm {told_apart(gram[i, i].sqrt(), 1)}, it must be 1"
     return f"its columns {i} and {j} have the inner product {gram[i, j]:.4g}, it must be 0"

@@ -15,11 +15,15 @@ from nestbo.manifolds.frames import Frames
 
 # θ/sin θ and θ² as power series in w = sin²(θ/2), which principal angles keep below ½.
 _TERMS = 56
-_RATIO = linalg.power_series(tuple(4**k * math.factorial(k) ** 2 / math.factorial(2 * k + 1) for k in range(_TERMS)))
-_SQUARE = linalg.power_series((0.0, *(2 / (k**2 * math.comb(2 * k, k)) * 4**k for k in range(1, _TERMS))))
+_RATIO_TERMS = [4**k * math.factorial(k) ** 2 / math.factorial(2 * k + 1) for k in range(_TERMS)]
+_SQUARE_TERMS = [2 / (k**2 * math.comb(2 * k, k)) * 4**k for k in range(1, _TERMS)]
+_RATIO = linalg.power_series(tuple(_RATIO_TERMS))
+_SQUARE = linalg.power_series((0.0, *_SQUARE_TERMS))
 # The root of a Gram matrix, whose zero eigenvalues may come out slightly negative.
 _ROOT = ScalarFunction(
-    lambda m: m.clamp(min=0).sqrt(), lambda m, k: linalg.SQRT.taylor(m.clamp(min=0), k), lambda m: m.clamp(min=0)
+    value=lambda m: m.clamp(min=0).sqrt(),
+    taylor=lambda m, k: linalg.SQRT.taylor(m.clamp(min=0), k),
+    scale=lambda m: m.clamp(min=0),
 )
 
 

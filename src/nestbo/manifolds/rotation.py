@@ -76,7 +76,8 @@ class Rotation(Manifold):
         """Rodrigues' formula: x (1 + (sin θ/θ) a + ((1 − cos θ)/θ²) a²) with a = xᵀv, θ its angle."""
         a = _skew(x.mT @ v)
         q = linalg.inner(a, a, axes=2)[..., None, None] / 2
-        return x + x @ (linalg.sinc_root(q) * a + linalg.sinc_root(q / 4) ** 2 / 2 * (a @ a))
+        first, second = linalg.sinc_root(q), linalg.sinc_root(q / 4) ** 2 / 2
+        return x + x @ (first * a + second * (a @ a))
 
     def log(self, x: Tensor, y: Tensor) -> Tensor:
         """At an angle of π, where there are two shortest ways, one is chosen."""
@@ -105,7 +106,8 @@ class Rotation(Manifold):
 
     def violation(self, x: Tensor) -> Tensor:
         eye = torch.eye(3, dtype=x.dtype, device=x.device)
-        return torch.maximum((x.mT @ x - eye).abs().amax((-1, -2)), (torch.linalg.det(x) - 1).abs())
+        oblique = (x.mT @ x - eye).abs().amax((-1, -2))
+        return torch.maximum(oblique, (torch.linalg.det(x) - 1).abs())
 
     def fault(self, x: Tensor) -> str:
         determinant = torch.linalg.det(x)
@@ -123,7 +125,14 @@ def _hat(w: Tensor) -> Tensor:
     """The skew matrix of the cross product with w (…, 3)."""
     x, y, z = w.unbind(-1)
     zero = torch.zeros_like(x)
-    return torch.stack([zero, -z, y, z, zero, -x, -y, x, zero], -1).unflatten(-1, (3, 3))
+    entries = [zero, -z, y, z, zero, -x, -y, x, zero]
+    return torch.stack(entries, -1).unflatten(-1, (3, 3))
+
+
+def _vee(a: Tensor) -> Tensor:
+    """The vector w (…, 3) of which a skew matrix is ``_hat(w)``."""
+    entries = [a[..., 2, 1], a[..., 0, 2], a[..., 1, 0]]
+    return torch.stack(entries, -1)
 
 
 def _parts(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -131,18 +140,20 @@ def _parts(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     apart = y - x
     a = _skew(x.mT @ apart)
     w = linalg.inner(apart, apart, axes=2) / 8
-    return torch.stack([a[..., 2, 1], a[..., 0, 2], a[..., 1, 0]], -1), 1 - 2 * w, w
+    return _vee(a), 1 - 2 * w, w
 
 
 def _far_angle(near: Tensor, sine: Tensor, cosine: Tensor) -> Tensor:
     """The angle where it is large; elsewhere something that is safe to differentiate."""
-    return torch.atan2(linalg.norm(torch.where(near.unsqueeze(-1), 1, sine)), torch.where(near, 1, cosine))
+    safe_sine = torch.where(near.unsqueeze(-1), 1, sine)
+    return torch.atan2(linalg.norm(safe_sine), torch.where(near, 1, cosine))
 
 
 def _axis(turn: Tensor, sine: Tensor, cosine: Tensor) -> Tensor:
     """The axis a of a rotation by a large angle, from the largest column of (1 − cos θ) a aᵀ."""
     eye = torch.eye(3, dtype=turn.dtype, device=turn.device)
     outer = sym(turn) - cosine[..., None, None] * eye
-    column = outer.diagonal(dim1=-2, dim2=-1).argmax(-1)[..., None, None].expand(*turn.shape[:-1], 1)
+    largest = outer.diagonal(dim1=-2, dim2=-1).argmax(-1)
+    column = largest[..., None, None].expand(*turn.shape[:-1], 1)
     axis = linalg.unit(outer.gather(-1, column).squeeze(-1))
     return torch.where(linalg.inner(axis, sine) < 0, -1, 1).unsqueeze(-1) * axis

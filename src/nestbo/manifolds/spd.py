@@ -15,14 +15,13 @@ from nestbo.errors import ArgumentError, shown
 from nestbo.linalg import sym
 from nestbo.manifolds.base import Chart, Manifold, check_size, told_apart
 from nestbo.manifolds.euclidean import Euclidean
+from nestbo.manifolds.spd_bounds import checked_bounds, log_variance
 from nestbo.manifolds.spd_metrics import METRICS, Metric
 
 # Without bounds, an eigenvalue is positive above this multiple of rounding; projections go well above it.
 _POSITIVE = 1.0
 _SAFELY_POSITIVE = 1e4
 _LARGEST_LOG = 100.0  # in the chart of all matrices
-_SMALLEST, _LARGEST = 1e-100, 1e100  # bounds of eigenvalues whose products and their inverses are numbers
-_NARROW = 1.1  # the ratio of bounds below which the variance of logarithms is a series
 _ROUNDING = 4.0  # roundings of the largest entry for each row, to which eigenvalues are known
 
 
@@ -47,7 +46,7 @@ class SPD(Manifold):
         if not isinstance(self.metric, str) or self.metric not in METRICS:
             raise ArgumentError(f"The metric of SPD is one of {', '.join(METRICS)}, got {shown(self.metric)}.")
         if self.eigenvalues is not None:
-            object.__setattr__(self, "eigenvalues", _check_bounds(self.eigenvalues))
+            object.__setattr__(self, "eigenvalues", checked_bounds(self.eigenvalues))
 
     @classmethod
     def samples(cls) -> list[Self]:
@@ -72,7 +71,7 @@ class SPD(Manifold):
         """√(E d²) = √(2n·var) of two random matrices, var being that of a log-eigenvalue."""
         if self.eigenvalues is None:
             return math.sqrt(2 * self.n)
-        return math.sqrt(2 * self.n * _log_variance(*self.eigenvalues))
+        return math.sqrt(2 * self.n * log_variance(*self.eigenvalues))
 
     @property
     def injectivity_radius(self) -> float:
@@ -129,7 +128,8 @@ class SPD(Manifold):
         size, eps = values.abs().amax(-1), torch.finfo(x.dtype).eps
         low, high = self.eigenvalues or (0.0, math.inf)
         outside = torch.maximum(low - values, values - high).amax(-1)
-        astray = torch.maximum((x - x.mT).abs().amax((-1, -2)), outside) - _ROUNDING * self.n * eps * size
+        apart = (x - x.mT).abs().amax((-1, -2))
+        astray = torch.maximum(apart, outside) - _ROUNDING * self.n * eps * size
         if self._wide(x.dtype):  # there is no "slightly" not positive definite
             least = torch.where(size == 0, 1, size) * _POSITIVE * eps
             astray = torch.maximum(astray, 1 - values.amin(-1) / least)
@@ -142,7 +142,8 @@ class SPD(Manifold):
         apart = (x - x.mT).abs()
         if apart.amax() > astray.clamp(min=0):
             i, j = divmod(int(apart.argmax()), self.n)
-            return f"its entries ({i}, {j}) and ({j}, {i}) are {x[i, j]:.4g} and {x[j, i]:.4g}, they must be equal"
+            one, other = x[i, j], x[j, i]
+            return f"its entries ({i}, {j}) and ({j}, {i}) are {one:.4g} and {other:.4g}, they must be equal"
         found = f"its eigenvalues lie between {told_apart(values[0], low)} and {told_apart(values[-1], high)}"
         wanted = "be positive, by more than rounding" if self.eigenvalues is None else f"lie within {[low, high]}"
         return f"{found}, they must {wanted}"
@@ -159,7 +160,7 @@ class SPD(Manifold):
         if self.eigenvalues is None:
             return super().face(x, descent, slack)
         _, vectors, bottom, top = self._reached(x, descent, slack, self.eigenvalues)
-        free = ~(top[..., :, None] & top[..., None, :] | bottom[..., :, None] & bottom[..., None, :])
+        free = ~(_both(top) | _both(bottom))
         return lambda v: sym(vectors @ (free * (vectors.mT @ v @ vectors)) @ vectors.mT)
 
     def _reached(
@@ -172,11 +173,13 @@ class SPD(Manifold):
         values, vectors = linalg.eigh(x)
         low, high = values <= bounds[0] * (1 + slack), values >= bounds[1] * (1 - slack)
         push = vectors.mT @ descent @ vectors
-        together = low.unsqueeze(-1) & low.unsqueeze(-2) | high.unsqueeze(-1) & high.unsqueeze(-2)
+        together = _both(low) | _both(high)
         # Other eigenvectors keep to themselves, told apart by large distinct entries.
-        apart = push.abs().amax((-1, -2)).unsqueeze(-1) * torch.arange(2, self.n + 2, device=x.device)
-        _, turn = linalg.eigh(torch.where(together, push, 0) + torch.diag_embed(torch.where(low | high, 0, apart)))
-        values, vectors = (turn.mT @ (values.unsqueeze(-1) * turn)).diagonal(dim1=-2, dim2=-1), vectors @ turn
+        largest = push.abs().amax((-1, -2)).unsqueeze(-1)
+        apart = torch.where(low | high, 0, largest * torch.arange(2, self.n + 2, device=x.device))
+        _, turn = linalg.eigh(torch.where(together, push, 0) + torch.diag_embed(apart))
+        values = (turn.mT @ (values.unsqueeze(-1) * turn)).diagonal(dim1=-2, dim2=-1)
+        vectors = vectors @ turn
         push = (vectors.mT @ descent @ vectors).diagonal(dim1=-2, dim2=-1)
         bottom = (values <= bounds[0] * (1 + slack)) & (push < 0)
         return values, vectors, bottom, (values >= bounds[1] * (1 - slack)) & (push > 0)
@@ -196,7 +199,7 @@ class SPD(Manifold):
         def apply(v: Tensor) -> Tensor:
             v, total = vectors.mT @ v @ vectors, torch.zeros_like(v)
             for s, gain in zip(stopped, gains, strict=True):
-                inside, across = s.unsqueeze(-1) & s.unsqueeze(-2), s.unsqueeze(-1) & ~s.unsqueeze(-2)
+                inside, across = _both(s), s.unsqueeze(-1) & ~s.unsqueeze(-2)
                 total = total - ((inside * g) @ (across * v)) * gain
             return self.gradient(x, vectors @ (total + total.mT) @ vectors.mT)
 
@@ -258,36 +261,6 @@ class SPD(Manifold):
         return f" For {shape[-1]}×{shape[-1]} matrices use SPD({shape[-1]})." if square else ""
 
 
-def _check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
-    try:
-        low, high = (float(bound) for bound in bounds)
-    except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"Eigenvalue bounds are two numbers (low, high), got {shown(bounds)}.") from None
-    if not 0 < low < high < math.inf:
-        raise ArgumentError(
-            f"Eigenvalue bounds need 0 < low < high < inf, got ({low:g}, {high:g}). Swap or widen them."
-        )
-    if low < _SMALLEST or high > _LARGEST:
-        raise ArgumentError(
-            f"Eigenvalue bounds are between {_SMALLEST:g} and {_LARGEST:g}, got ({low:g}, {high:g}). "
-            "Choose another unit for the matrices."
-        )
-    return low, high
-
-
-def _log_variance(low: float, high: float) -> float:
-    """The variance of log u for a uniform u between the bounds; of narrow ones by a series, as differences cancel."""
-    if high < _NARROW * low:
-        h = math.log1p((high - low) / low) / 2
-        return h**2 / 3 - h**4 / 15 + 2 * h**6 / 189  # of 1 − (h / sinh h)²
-    first = (_log_integral(high) - _log_integral(low)) / (high - low)
-    second = (_log_square_integral(high) - _log_square_integral(low)) / (high - low)
-    return second - first**2
-
-
-def _log_integral(u: float) -> float:
-    return u * math.log(u) - u
-
-
-def _log_square_integral(u: float) -> float:
-    return u * math.log(u) ** 2 - 2 * u * math.log(u) + 2 * u
+def _both(which: Tensor) -> Tensor:
+    """Pairs (…, n, n) of which both are among the marked ones (…, n)."""
+    return which.unsqueeze(-1) & which.unsqueeze(-2)

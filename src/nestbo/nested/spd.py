@@ -72,8 +72,9 @@ class _Matrices(NestedMapping):
             places = torch.arange(1, 2**bits, dtype=t.dtype, device=t.device)[(..., *[None] * low.ndim)]
             for _ in range(_BITS // bits):
                 width = width / 2**bits
-                low = low + width * inside((low + width * places).clamp(max=1)).long().cumprod(0).sum(0)
-                low = low.clamp(max=1)
+                tried = inside((low + width * places).clamp(max=1))
+                reached = tried.long().cumprod(0).sum(0)  # up to the first that is outside
+                low = (low + width * reached).clamp(max=1)
         return lift(low)
 
 
@@ -149,7 +150,8 @@ class NestedSPD(_Matrices):
         own, couplings = _own_parameters(turned, d, rest)
         start = both.join([chart.coordinates(own), couplings])
         found = lbfgs(loss, both, start, data=(turned,), tolerance=1e-8, max_iterations=max_iterations).point
-        u, m = both.split(found.reshape(*x.shape[:-3], *[1] * (x.ndim > 3), -1))
+        runs = x.shape[:-3]
+        u, m = both.split(found.reshape(*runs, 1, -1) if runs else found.flatten())
         b = rest.project(chart.point(u)[0])
         coupling = _contraction(m.unflatten(-1, (d, size))) @ frame.mT
         return replace(self, complement=sym(frame @ b @ frame.mT), coupling=coupling)
@@ -187,7 +189,8 @@ class NestedLogSPD(_Matrices):
     def _default(self) -> Tensor:
         low, high = self.space.eigenvalues or (1.0, 1.0)
         rest = linalg.completion(self._frame)
-        return torch.log(torch.tensor(min(max(1.0, low), high), dtype=rest.dtype)).to(rest) * rest @ rest.mT
+        value = torch.tensor(min(max(1.0, low), high), dtype=rest.dtype)
+        return value.log().to(rest) * rest @ rest.mT
 
     def lift_near(self, z: Tensor, x: Tensor) -> Tensor:
         """With the offset of x."""
@@ -212,14 +215,17 @@ def _contraction(m: Tensor) -> Tensor:
 def _block(z: Tensor, b: Tensor, k: Tensor) -> Tensor:
     """[z, z^½ k b^½; ·, b], positive definite for |k| < 1."""
     cross = linalg.sqrtm(z) @ k @ linalg.sqrtm(b)
-    z, b = (part.expand(*cross.shape[:-2], *part.shape[-2:]) for part in (z, b))
-    return torch.cat([torch.cat([z, cross], -1), torch.cat([cross.mT, b], -1)], -2)
+    z, b = (part.expand(*cross.shape[:-2], -1, -1) for part in (z, b))
+    upper, lower = torch.cat([z, cross], -1), torch.cat([cross.mT, b], -1)
+    return torch.cat([upper, lower], -2)
 
 
 def _own_parameters(x: Tensor, d: int, rest: SPD) -> tuple[Tensor, Tensor]:
     """Means over matrices (…, n, D, D) of their own B and of M = (1 − KKᵀ)^{−½} K, where K = Z^{−½} C B^{−½}."""
-    z, c, b = x[..., :d, :d], x[..., :d, d:], x[..., d:, d:]
+    upper, lower = x[..., :d, :], x[..., d:, :]
+    z, c, b = upper[..., :d], upper[..., d:], lower[..., d:]
     k = linalg.inverse_sqrtm(z) @ c @ linalg.inverse_sqrtm(b)
     eye = torch.eye(d, dtype=x.dtype, device=x.device)
     m = linalg.inverse_sqrtm((1 + 1e-6) * eye - k @ k.mT) @ k
-    return rest.project(linalg.expm(linalg.logm(b).mean(-3))), m.mean(-3).flatten(-2)
+    mean = linalg.expm(linalg.logm(b).mean(-3))
+    return rest.project(mean), m.mean(-3).flatten(-2)

@@ -31,7 +31,8 @@ class NestedSphere(NestedMapping):
     offset: Tensor | None = None
 
     def __post_init__(self) -> None:
-        if self.basis.ndim < 2 or self.basis.shape[-2] < self.basis.shape[-1] or self.basis.shape[-1] < 2:
+        shape = self.basis.shape
+        if len(shape) < 2 or not shape[-2] >= shape[-1] >= 2:
             raise ShapeError(
                 f"The basis of nested spheres is (D+1, d+1) with D ≥ d ≥ 1, got {tuple(self.basis.shape)}."
             )
@@ -121,7 +122,8 @@ class NestedSphere(NestedMapping):
         ⟨x, lift(project(x))⟩ = ⟨(s, h), y⟩ for the unit vectors y = (|Wᵀx|, x − W Wᵀx), so that (s, h) is their mean.
         """
         inside = x @ self.basis
-        y = linalg.unit(torch.cat([linalg.norm(inside).unsqueeze(-1), x - inside @ self.basis.mT], -1))
+        outside = x - inside @ self.basis.mT
+        y = linalg.unit(torch.cat([linalg.norm(inside).unsqueeze(-1), outside], -1))
         sphere = Sphere(y.shape[-1] - 1)
 
         def loss(mean: Tensor, y: Tensor) -> Tensor:
@@ -145,10 +147,11 @@ def _truncated_rotation(axis: Tensor) -> Tensor:
     """The rotation in the plane of ``axis`` and the pole (0, …, 0, 1) that takes one to the other, last row dropped."""
     pole = torch.zeros_like(axis)
     pole[-1] = 1
+    eye = torch.eye(len(axis), dtype=axis.dtype, device=axis.device)
     both = axis + pole
     square = linalg.inner(both, both)  # 2 + 2 cosine, without its cancellation
     if square < 1e-20:  # opposite: half a turn in any plane that contains them
         both = pole.roll(1)
-        return (torch.eye(len(axis), dtype=axis.dtype, device=axis.device) - 2 * torch.outer(both, both))[:-1]
-    rotation = torch.eye(len(axis), dtype=axis.dtype, device=axis.device) + 2 * torch.outer(pole, axis)
+        return (eye - 2 * torch.outer(both, both))[:-1]
+    rotation = eye + 2 * torch.outer(pole, axis)
     return (rotation - 2 * torch.outer(both, both) / square)[:-1]

@@ -114,7 +114,8 @@ class _AugmentedLagrangian(_Method):
     def residual(self, g: Tensor, h: Tensor, *parameters: Tensor) -> Tensor:
         """The violation, and the slack of a constraint whose multiplier pushes all the same."""
         lam, _, weight, _ = parameters
-        return torch.cat([h.abs(), torch.maximum(-g, -lam / weight.unsqueeze(-1)).abs()], -1).amax(-1)
+        slack = torch.maximum(-g, -lam / weight.unsqueeze(-1))
+        return torch.cat([h.abs(), slack.abs()], -1).amax(-1)
 
 
 class _ExactPenalty(_Method):

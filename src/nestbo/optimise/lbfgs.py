@@ -56,7 +56,8 @@ def lbfgs(
     batch = Batch(f, manifold, start, data)
     problem = _Problem(batch, tolerance)
     x = batch.start
-    pairs, weights = x.new_zeros(*x.shape[:2], memory, *x.shape[2:]), x.new_zeros(*x.shape[:2], memory)
+    batched, point = x.shape[:2], x.shape[2:]
+    pairs, weights = x.new_zeros(*batched, memory, *point), x.new_zeros(*batched, memory)
     _, value, euclidean = batch.derivatives(x, batch.data)
     gradient, free, norm = problem.gradients(x, euclidean)
     state = initial_state(batch, (pairs, pairs.clone(), weights, free, torch.ones_like(value)))
@@ -151,8 +152,9 @@ class _Problem:
         along, across = products[..., :m, m:], products[..., m:, m:]
         diagonal = cross.diagonal(dim1=-2, dim2=-1)
         triangle = cross.triu() + torch.diag_embed((~used).flip(2).to(cross))
-        newest = square[..., -1, -1]
-        scale = torch.where(used[..., 0], diagonal[..., -1] / torch.where(used[..., 0], newest, 1), 1)[..., None, None]
+        begun = used[..., 0]  # there is a newest pair: γ = sᵀy/yᵀy
+        ratio = diagonal[..., -1] / torch.where(begun, square[..., -1, -1], 1)
+        scale = torch.where(begun, ratio, 1)[..., None, None]
         inner = torch.linalg.solve_triangular(triangle, along, upper=True)  # R⁻¹ Sᵀg
         outer = diagonal.unsqueeze(-1) * inner + scale * (square @ inner - across)
         outer = torch.linalg.solve_triangular(triangle.mT, outer, upper=False)
@@ -181,5 +183,6 @@ class _Problem:
 
         carried = there[:, :, 3:].unflatten(2, (2, count))
         moved, take = (spread(which.unsqueeze(2), manifold) for which in (moved, sound))
-        pairs = [torch.where(moved, carried[:, :, k], memory[k]) for k in range(2)]
-        return put(s, pairs[0], take), put(change, pairs[1], take), put(weight, memory[2], sound.unsqueeze(2)), sound
+        steps, changes = (torch.where(moved, carried[:, :, k], memory[k]) for k in range(2))
+        weights = put(weight, memory[2], sound.unsqueeze(2))
+        return put(s, steps, take), put(change, changes, take), weights, sound

@@ -45,7 +45,8 @@ def slsqp(
     check_options(tolerance=tolerance, max_iterations=max_iterations)
     batch, vectors = Batch(f, manifold, start, data), _vectors(manifold)
     x, shape = batch.start.clone(), batch.shape
-    iterations, reason = np.zeros(x.shape[:2], dtype=int), np.empty(x.shape[:2], dtype=object)
+    iterations = np.zeros(x.shape[:2], dtype=int)
+    reason = np.empty(x.shape[:2], dtype=object)
     for at in np.ndindex(reason.shape):
         found = _minimise(batch, vectors, at, {"ftol": tolerance, "maxiter": max_iterations})
         x[at] = manifold.project(vectors.point(x.new_tensor(found.x)))

@@ -118,7 +118,8 @@ def panel(space: Space) -> Panel:
 def _arrow_in_circle(axes: Any, space: Space, x: Array) -> None:
     axes.plot(np.cos(_TURN), np.sin(_TURN), color=GREY, linewidth=1)
     axes.annotate("", x, (0, 0), arrowprops={"arrowstyle": "-|>", "color": RED, "linewidth": 2, "shrinkA": 0})
-    axes.text(0, -1.45, f"{np.degrees(np.arctan2(x[1], x[0])):.1f} degrees", ha="center", color=INK)
+    angle = np.degrees(np.arctan2(x[1], x[0]))
+    axes.text(0, -1.45, f"{angle:.1f} degrees", ha="center", color=INK)
     axes.set(xlim=(-1.25, 1.25), ylim=(-1.6, 1.25), aspect="equal")
     axes.set_axis_off()
 
@@ -148,8 +149,8 @@ def _frame(axes: Any, space: Space, x: Array) -> None:
 
 def _turned(axes: Any, space: Space, x: Array) -> None:
     """The rotation of a unit quaternion, its real part first, by where it takes the axes."""
-    w, v = x[0], x[1:]
-    cross = np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
+    w, a, b, c = x
+    cross = np.array([[0, -c, b], [c, 0, -a], [-b, a, 0]])
     _frame(axes, space, np.eye(3) + 2 * w * cross + 2 * cross @ cross)
     said = "the axes, turned (real part first)"
     axes.text2D(0.5, -0.02, said, transform=axes.transAxes, ha="center", fontsize=8.5)
@@ -158,8 +159,9 @@ def _turned(axes: Any, space: Space, x: Array) -> None:
 def _arrow_in_globe(axes: Any, space: Space, x: Array) -> None:
     """The direction, its shadow on the equator, and the axes."""
     axes.plot_wireframe(*_ball(13), rstride=10, cstride=2, color="#C9C9C9", linewidth=0.5)
-    axes.plot([0, x[0]], [0, x[1]], [0, 0], color=GREY, linewidth=1, linestyle=":")
-    axes.plot([x[0]] * 2, [x[1]] * 2, [0, x[2]], color=GREY, linewidth=1, linestyle=":")
+    shadow = np.array([x[0], x[1], 0])
+    for start, end in ((0 * x, shadow), (shadow, x)):
+        axes.plot(*np.stack([start, end], -1), color=GREY, linewidth=1, linestyle=":")
     _axes_of_space(axes, 1.25)
     axes.quiver(0, 0, 0, *x, color=RED, linewidth=2.2, arrow_length_ratio=0.14)
     axes.set_box_aspect((1, 1, 1), zoom=1.4)
@@ -203,7 +205,8 @@ def _ellipsoid(axes: Any, space: Space, x: Array) -> None:
     reach = np.abs(shell).max()
     axes.set(xlim=(-reach, reach), ylim=(-reach, reach), zlim=(-reach, reach))
     _axes_of_space(axes, 1.2 * reach)
-    axes.text2D(0.5, -0.02, f"λ = {', '.join(f'{v:.3g}' for v in values[::-1])}", transform=axes.transAxes, ha="center")
+    listed = ", ".join(f"{value:.3g}" for value in values[::-1])
+    axes.text2D(0.5, -0.02, f"λ = {listed}", transform=axes.transAxes, ha="center")
     axes.set_box_aspect((1, 1, 1), zoom=1.25)
     axes.set_axis_off()
 

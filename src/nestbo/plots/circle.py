@@ -61,5 +61,6 @@ def _ring(axes: Any, view: View, around: Array, mean: Array) -> None:
     axes.scatter(*view.points(view.told).T.numpy(), c=view.values, cmap=colours.cmap, norm=colours.norm, **EVALUATED)
     axes.scatter(*view.points(view.failed).T.numpy(), **FAILED)
     axes.scatter(*view.best.x.numpy(), **BEST)
-    axes.set(xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal", xticks=[-1, 0, 1], yticks=[-1, 0, 1])
+    limits, ticks = (-1.25, 1.25), (-1, 0, 1)
+    axes.set(xlim=limits, ylim=limits, aspect="equal", xticks=ticks, yticks=ticks)
     axes.set(xlabel=f"{view.letter}₁", ylabel=f"{view.letter}₂")

@@ -30,7 +30,8 @@ def front(study: Study) -> Figure:
     pairs = list(combinations(range(len(names)), 2))[:_MOST]
     columns = min(3, len(pairs))
     rows = -(-len(pairs) // columns)
-    made = figure(f"{view.title}; {len(view.history.front)} on the front", max(6.0, 3.6 * columns), 1.0 + 3.2 * rows)
+    title = f"{view.title}; {len(view.history.front)} on the front"
+    made = figure(title, max(6.0, 3.6 * columns), 1.0 + 3.2 * rows)
     panels: Any = made.subplots(rows, columns, squeeze=False).ravel()
     for axes, pair in zip(panels, pairs, strict=False):
         _pair(axes, view, pair, names)
@@ -54,8 +55,8 @@ def _pair(axes: Any, view: View, pair: tuple[int, int], names: tuple[str, ...]) 
             axes.scatter(*_columns(trials, pair), label=label, **marks)
     if len(names) == 2 and best:
         axes.plot(*stairs(view.history), color=RED, linewidth=1.2, alpha=0.6, zorder=3)
-    ways = [view.history.directions[k] for k in pair]
-    axes.set(xlabel=_axis(names[pair[0]], ways[0]), ylabel=_axis(names[pair[1]], ways[1]))
+    across, up = (_axis(names[k], view.history.directions[k]) for k in pair)
+    axes.set(xlabel=across, ylabel=up)
     axes.margins(0.1)
 
 
@@ -71,9 +72,10 @@ def stairs(history: History) -> tuple[list[float], list[float]]:
     """The corners of the stairs between the front of two objectives and what it dominates."""
     signs = history.signs.numpy()
     values = np.array(sorted({tuple(signs * np.array(trial.values)) for trial in history.front}))
-    worst = signs * np.array(history.worst)
-    across = np.concatenate([values[:1, 0], values[:, 0], [max(worst[0], values[-1, 0])]])
-    down = np.concatenate([[max(worst[1], values[0, 1])], values[:, 1], values[-1:, 1]])
+    first, second = values.T
+    right, top = np.maximum(signs * np.array(history.worst), values.max(0))
+    across = [first[0], *first, right]
+    down = [top, *second, second[-1]]
     x, y = np.repeat(across, 2)[1:], np.repeat(down, 2)[:-1]
     return (signs[0] * x).tolist(), (signs[1] * y).tolist()
 

@@ -68,7 +68,9 @@ def _points(axes: Any, view: View, name: str, away: Array) -> None:
 def _along(axes: Any, view: View, name: str) -> None:
     """Root mean squares over the points known at a fit, with its basis and the lift nearest to them."""
     found = [(place, bases) for place, bases in fits(view, name) if place > view.finished[0].index]
-    found = [found[k] for k in np.unique(np.linspace(0, len(found) - 1, _FITS).astype(int))] if found else []
+    if found:
+        spread = np.linspace(0, len(found) - 1, _FITS).astype(int)
+        found = [found[k] for k in np.unique(spread)]
     x, means = view.points(list(view.finished)), []
     with torch.no_grad():
         for place, bases in found:

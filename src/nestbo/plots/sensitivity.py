@@ -105,7 +105,7 @@ def _sobol(y: Tensor) -> Tensor:
     size = y.abs().amax((-2, -1), keepdim=True)
     y = y / torch.where(size > 0, size, 1)  # squares of huge numbers are none
     y = y - y[..., :2, :].mean((-2, -1), keepdim=True)
-    a, b, mixed = y[..., :1, :], y[..., 1:2, :], y[..., 2:, :]
+    a, b, mixed = y.split([1, 1, y.shape[-2] - 2], -2)
     variance = torch.cat([a, b], -1).var(-1)
     variance = torch.where(variance > 0, variance, 1)
     first = (b * (mixed - a)).mean(-1) / variance

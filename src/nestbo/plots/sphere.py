@@ -45,8 +45,8 @@ def _frame(best: Tensor) -> Array:
     """Unit vectors to the right, upward and towards the reader, the last the axis nearest to the best point."""
     k = int(best.abs().argmax())
     sign = 1.0 if best[k] > 0 else -1.0
-    eye = np.eye(3)
-    return np.stack([sign * eye[(k + 1) % 3], eye[(k + 2) % 3], sign * eye[k]])
+    nearest, second, third = np.roll(np.eye(3), -k, axis=0)
+    return np.stack([sign * second, third, sign * nearest])
 
 
 def _grid() -> tuple[Array, Array]:
@@ -67,18 +67,21 @@ def _disc(frame: Array) -> Tensor:
 def project(x: Array, frame: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Where points (n, 3) lie on the map (n, 2), and which of them are on this hemisphere (n,)."""
     local = x @ frame.T
-    length = np.linalg.norm(local[:, :2], axis=1, keepdims=True)
-    radius = np.sqrt(np.clip(1 - local[:, 2:], 0, None))
-    return local[:, :2] / np.where(length > 0, length, 1) * radius, local[:, 2] >= 0
+    flat, height = local[:, :2], local[:, 2]
+    length = np.linalg.norm(flat, axis=1, keepdims=True)
+    radius = np.sqrt(np.clip(1 - height, 0, None))[:, None]
+    return flat / np.where(length > 0, length, 1) * radius, height >= 0
 
 
 def _map(axes: Any, frame: Array, letter: str) -> None:
     """The rim and the names of the axes around it."""
     turn = np.linspace(0, 2 * np.pi, 181)
     axes.plot(np.cos(turn), np.sin(turn), color=INK, linewidth=0.9, zorder=3)
-    for x, y, axis in ((1, 0, frame[0]), (-1, 0, -frame[0]), (0, 1, frame[1]), (0, -1, -frame[1])):
+    right, up, _ = frame
+    for x, y in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+        name = _name(x * right + y * up, letter)
         axes.plot([x, 1.03 * x], [y, 1.03 * y], color=INK, linewidth=0.9, zorder=3)
-        axes.text(1.11 * x, 1.11 * y, _name(axis, letter), ha="center", va="center", fontsize=9)
+        axes.text(1.11 * x, 1.11 * y, name, ha="center", va="center", fontsize=9)
     axes.text(0, -1.3, f"around {_name(frame[2], letter)}", ha="center", va="center")
     axes.set(xlim=(-1.22, 1.22), ylim=(-1.38, 1.22), aspect="equal")
     axes.set_axis_off()

@@ -58,7 +58,8 @@ def principal_angles(a: Tensor, b: Tensor) -> Array:
 
 def _turns(first: list[Tensor], second: list[Tensor]) -> Array:
     """The principal angles of all factors, the largest first."""
-    return np.sort(np.concatenate([principal_angles(a, b) for a, b in zip(first, second, strict=True)]))[::-1]
+    angles = [principal_angles(a, b) for a, b in zip(first, second, strict=True)]
+    return np.sort(np.concatenate(angles))[::-1]
 
 
 def _run(axes: Any, shown: Array, places: list[int], colours: ScalarMappable) -> None:

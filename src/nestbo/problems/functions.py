@@ -31,7 +31,8 @@ def ackley(t: Tensor) -> Tensor:
 
 def rosenbrock(t: Tensor) -> Tensor:
     """Σ 100 (t_{i+1} − t_i²)² + (t_i − 1)²."""
-    return (100 * (t[..., 1:] - t[..., :-1] ** 2) ** 2 + (t[..., :-1] - 1) ** 2).sum(-1)
+    before, after = t[..., :-1], t[..., 1:]
+    return (100 * (after - before**2) ** 2 + (before - 1) ** 2).sum(-1)
 
 
 def styblinski_tang(t: Tensor) -> Tensor:
@@ -54,7 +55,8 @@ def levy(t: Tensor) -> Tensor:
     """The function of Laguna and Martí in w = 1 + (t − 1)/4."""
     w = 1 + (t - 1) / 4
     head, body, last = w[..., 0], w[..., :-1], w[..., -1]
-    middle = ((body - 1) ** 2 * (1 + 10 * torch.sin(math.pi * body + 1) ** 2)).sum(-1)
+    waves = 1 + 10 * torch.sin(math.pi * body + 1) ** 2
+    middle = ((body - 1) ** 2 * waves).sum(-1)
     end = (last - 1) ** 2 * (1 + torch.sin(2 * math.pi * last) ** 2)
     return torch.sin(math.pi * head) ** 2 + middle + end
 

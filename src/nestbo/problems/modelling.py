@@ -48,8 +48,9 @@ def von_mises_fisher(space: Space, latent_dim: int | None, seed: int) -> Posed:
     sphere = _whole("von-mises-fisher", space, latent_dim, Sphere)
     rng = generator(CONSTANTS)
     centres = linalg.random_frames(sphere.n + 1, 2, rng=rng).mT
-    which = torch.arange(_DIRECTIONS) % 5  # two fifths around the first, a fifth around the second, the rest anywhere
-    sizes = torch.tensor([[1.0, 0], [1, 0], [0, 1], [0, 0], [0, 0]], dtype=torch.float64)[which]
+    first, second, neither = (1.0, 0.0), (0.0, 1.0), (0.0, 0.0)  # of every five directions, two, one and two
+    sizes = torch.tensor([first, first, second, neither, neither], dtype=torch.float64)
+    sizes = sizes[torch.arange(_DIRECTIONS) % 5]
     drawn = torch.randn(_DIRECTIONS, sphere.n + 1, generator=rng, dtype=torch.float64)
     turn = _turn(sphere.n + 1, seed)
     directions = linalg.unit(sizes @ centres + _SPREAD * drawn) @ turn

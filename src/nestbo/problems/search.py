@@ -46,13 +46,15 @@ def _near(function: Formula, space: Space, starts: int, rng: torch.Generator) ->
 
 
 def _search_ball(function: Formula, space: Space, starts: int, rng: torch.Generator) -> Tensor:
-    direction, radius = space.random(starts, rng=rng)[:, 1:], torch.rand(starts, 1, generator=rng, dtype=torch.float64)
+    direction = space.random(starts, rng=rng)[:, 1:]
+    radius = torch.rand(starts, 1, generator=rng, dtype=torch.float64)
     drawn = math.pi * radius * direction / direction.norm(dim=-1, keepdim=True)
     near = _near(function, space, starts, rng)
+    shorter = (0.99 * math.pi / near.norm(dim=-1, keepdim=True)).clamp(max=1)
     found = trust_region(
         function.value,
         Euclidean(space.dim),
-        torch.cat([drawn, near * (0.99 * math.pi / near.norm(dim=-1, keepdim=True)).clamp(max=1)]),
+        torch.cat([drawn, near * shorter]),
         constraints=lambda t: math.pi**2 - inner(t, t),
         tolerance=1e-10,
         max_iterations=500,

@@ -34,14 +34,16 @@ class Formula:
 
 def michalewicz(t: Tensor) -> Tensor:
     """−Σ sin t_i sin²⁰(i t_i²/π)."""
-    index = _index(t)
-    return -(torch.sin(t) * torch.sin(index * t**2 / math.pi) ** (2 * _STEEPNESS)).sum(-1)
+    steep = torch.sin(_index(t) * t**2 / math.pi) ** (2 * _STEEPNESS)
+    return -(torch.sin(t) * steep).sum(-1)
 
 
 def dixon_price(t: Tensor) -> Tensor:
     """(t₁ − 1)² + Σ_{i ≥ 2} i (2 t_i² − t_{i−1})²."""
     index = _index(t)[1:]
-    return (t[..., 0] - 1) ** 2 + (index * (2 * t[..., 1:] ** 2 - t[..., :-1]) ** 2).sum(-1)
+    before, after = t[..., :-1], t[..., 1:]
+    bent = index * (2 * after**2 - before) ** 2
+    return (t[..., 0] - 1) ** 2 + bent.sum(-1)
 
 
 def zakharov(t: Tensor) -> Tensor:

@@ -29,7 +29,8 @@ class Cell:
         """A number, a word, an array, or parameters that have names themselves."""
         if isinstance(value, np.ndarray):
             flat = value.ravel().tolist()
-            return cls(_listed(flat[:_FEW], len(flat)), _listed(flat, 0) if len(flat) > _FEW else None, flat[0])
+            whole = _listed(flat, 0) if len(flat) > _FEW else None
+            return cls(_listed(flat[:_FEW], len(flat)), whole, flat[0])
         if isinstance(value, dict):
             return cls(", ".join(f"{name} {cls.of(part).short}" for name, part in value.items()))
         return cls(f"{value:.4g}".replace("-", "−") if isinstance(value, float) else str(value), None, value)
@@ -37,7 +38,9 @@ class Cell:
 
 def _listed(numbers: list[float], count: int) -> str:
     """Numbers in brackets, with dots where there are more."""
-    return f"[{', '.join(f'{n:.3g}' for n in numbers)}{', …' if count > len(numbers) else ''}]".replace("-", "−")
+    texts = [f"{number:.3g}".replace("-", "−") for number in numbers]
+    more = ["…"] if count > len(numbers) else []
+    return f"[{', '.join(texts + more)}]"
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,8 @@ def farthest(space: Space, domain: Space, reach: Reach, rules: list[Surrogate], 
     ``rules`` are likely to hold.
     """
     x = reach(domain.random_each(_DRAWS, runs.rngs).unsqueeze(2))
-    known, drawn = (space.embed(points) for points in (torch.cat([runs.record.x, runs.pending], 1), x.squeeze(2)))
+    known = space.embed(torch.cat([runs.record.x, runs.pending], 1))
+    drawn = space.embed(x.squeeze(2))
     worth = torch.cdist(drawn.transpose(0, 1), known).amin(-1).T.log() + log_probability(rules, x)
     if runs.allowed is not None:
         worth = torch.where((runs.allowed(x.squeeze(2)) >= 0).all(-1), worth, -torch.inf)

@@ -48,7 +48,8 @@ class Climb:
     def values(self, z: Tensor) -> Tensor:
         """The worth of points (…, runs, *point) as they are; −∞ beyond a limit."""
         with torch.no_grad():
-            found = self.worth(z.flatten(-len(self.domain.point_shape)).unsqueeze(-2)).nan_to_num(nan=-torch.inf)
+            flat = z.flatten(-len(self.domain.point_shape))
+            found = self.worth(flat.unsqueeze(-2)).nan_to_num(nan=-torch.inf)
             return found if self.limits is None else torch.where(self.limits.allow(z), found, -torch.inf)
 
 
@@ -128,8 +129,9 @@ def _stepped(climb: Climb, z: Tensor) -> Tensor:
         better = gain > worth
         if not better.any():
             break
-        index = which[(None, ..., *[None] * (z.ndim - 2))].expand(1, *z.shape)
-        z = torch.where(better[(..., *[None] * (z.ndim - 2))], around.gather(0, index).squeeze(0), z)
+        wider = (..., *[None] * (z.ndim - 2))
+        index = which[wider].expand(z.shape).unsqueeze(0)
+        z = torch.where(better[wider], around.gather(0, index).squeeze(0), z)
         worth = torch.where(better, gain, worth)
     return z
 
@@ -150,12 +152,14 @@ def neighbours(space: Space, z: Tensor) -> Tensor:
 def _listed(climb: Climb, pools: list[Tensor]) -> Tensor:
     """The best combination of nothing but separate values: of all, or of those that steps from some lead to."""
     pool = torch.cat(pools)
+    runs = torch.arange(pool.shape[1], device=pool.device)
     if combinations(climb.domain) <= _LISTED:
-        pool = every(climb.domain, pool[0, 0]).unsqueeze(1).expand(-1, *pool.shape[1:])
+        listed = every(climb.domain, pool[0, 0])
+        pool = listed.unsqueeze(1).expand(-1, *pool.shape[1:])
     else:
         best = climb.values(pool).topk(_STARTS, dim=0).indices
-        pool = _stepped(climb, pool[best, torch.arange(pool.shape[1], device=pool.device)])
-    return pool[climb.values(pool).argmax(0), torch.arange(pool.shape[1], device=pool.device)]
+        pool = _stepped(climb, pool[best, runs])
+    return pool[climb.values(pool).argmax(0), runs]
 
 
 def _new_only(climb: Climb, told: Runs) -> Climb:

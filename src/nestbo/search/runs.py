@@ -150,7 +150,8 @@ class Runs:
     @property
     def best(self) -> Tensor:
         """The best point of each run, (runs, 1, *point)."""
-        return self.x[torch.arange(len(self.x), device=self.x.device), self.ranking.argmin(1)].unsqueeze(1)
+        runs = torch.arange(len(self.x), device=self.x.device)
+        return self.x[runs, self.ranking.argmin(1)].unsqueeze(1)
 
     @property
     def ranking(self) -> Tensor:
@@ -174,7 +175,9 @@ class Runs:
     @property
     def scores(self) -> list[list[float]]:
         """Values by which successes are counted: infeasible ones as the worst, changes within the noise as none."""
-        y = self.y if self.feasible is None else torch.where(self.feasible, self.y, self.y.amax(-1, keepdim=True))
+        y = self.y
+        if self.feasible is not None:
+            y = torch.where(self.feasible, y, y.amax(-1, keepdim=True))
         return [settled(values, width) for values, width in zip(y.tolist(), self._widths, strict=True)]
 
     @property

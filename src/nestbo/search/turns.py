@@ -42,7 +42,8 @@ def exchanged(space: Space, told: Runs) -> tuple[Tensor, Tensor]:
 
     Runs that know that point already have none, and so have those whose evaluations lie in a larger space.
     """
-    points, ready = told.best.squeeze(1).clone(), torch.zeros(len(told.x), dtype=torch.bool, device=told.x.device)
+    points = told.best.squeeze(1).clone()
+    ready = torch.zeros(len(told.x), dtype=torch.bool, device=told.x.device)
     columns = choices_of(space) if told.x.shape[2:] == space.point_shape else {}
     for run, suggested in enumerate(_suggested(told)) if columns else ():
         if (turn := _turn(columns, suggested)) is not None:

@@ -147,7 +147,8 @@ class Entries(_Matrices):
     def point(self, v: Tensor) -> Tensor:
         low, high = self.eigenvalues
         part = self._triangle(v * v.new_tensor(self._each(1 / 2, 1 / math.sqrt(2))))
-        return self.space.project((high + low) / 2 * self._eye(v) + (high - low) / 2 * (part + part.mT))
+        middle, half = (high + low) / 2, (high - low) / 2
+        return self.space.project(middle * self._eye(v) + half * (part + part.mT))
 
 
 class Cholesky(_Matrices):

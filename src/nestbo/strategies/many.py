@@ -165,9 +165,10 @@ def _in_parts(gain: Callable[[Tensor], Tensor], count: int, x: Tensor) -> Tensor
 def _among(runs: Runs) -> Tensor:
     """Which evaluations (n,) may belong to the front: those that succeeded and are feasible, if there are any."""
     told = torch.ones_like(runs.y[0], dtype=torch.bool)
-    for kept in (None if runs.failed is None else ~runs.failed[0], None if runs.feasible is None else runs.feasible[0]):
-        if kept is not None and (told & kept).any():
-            told = told & kept
+    finished = None if runs.failed is None else ~runs.failed
+    for kept in (finished, runs.feasible):
+        if kept is not None and (told & kept[0]).any():
+            told = told & kept[0]
     return told
 
 

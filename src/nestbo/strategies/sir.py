@@ -57,7 +57,8 @@ class SIRBO(InCoordinates):
         if self.within == "space":
             return Reduction(on.space, lambda x: x, lambda v: v @ basis, runs.x)
         domain = Cuboid((-on.radius,) * self.latent_dim, (on.radius,) * self.latent_dim)
-        return Reduction(domain, lambda z: on.point(z @ basis.mT), lambda v: v @ basis, domain.project(v @ basis))
+        known = domain.project(v @ basis)
+        return Reduction(domain, lambda z: on.point(z @ basis.mT), lambda v: v @ basis, known)
 
 
 def directions(v: Tensor, y: Tensor, count: int) -> Tensor:
@@ -74,7 +75,8 @@ def directions(v: Tensor, y: Tensor, count: int) -> Tensor:
     variance = torch.where(variance > 0, variance, 1)
     identity = torch.eye(size, dtype=v.dtype, device=v.device)
     whiten = inverse_sqrtm((n * covariance + size * variance * identity) / (n + size))
-    means = _slices(n, count, v) @ centred.gather(-2, y.argsort(dim=-1, stable=True).unsqueeze(-1).expand_as(v))
+    order = y.argsort(dim=-1, stable=True)
+    means = _slices(n, count, v) @ centred.gather(-2, order.unsqueeze(-1).expand_as(v))
     between = whiten @ (means.mT @ means + _TIE * covariance) @ whiten
     leading = torch.linalg.eigh(between).eigenvectors.flip(-1)[..., :count]
     largest = leading.gather(-2, leading.abs().argmax(-2, keepdim=True))

@@ -49,7 +49,8 @@ class Judging(Record):
         model = models.get("full", next(iter(models.values())))
         points = torch.stack([trial.x for trial in told])
         at, sign = int(model.predict(points).argmin()), float(history.signs)
-        low, mean, high = sorted(sign * model.predict(points[at], side * _WIDTH).item() for side in (-1, 0, 1))
+        edges = [model.predict(points[at], width).item() for width in (-_WIDTH, 0, _WIDTH)]
+        low, mean, high = sorted(sign * edge for edge in edges)
         return Recommendation(replace(told[at], x=told[at].x.clone()), mean, low, high)
 
     def expected_gain(self) -> float | None:

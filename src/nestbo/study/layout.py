@@ -102,8 +102,9 @@ class Parts:
         return {part.name: part.value(numbers) for part, numbers in self._split(x)}
 
     def _split(self, x: Any) -> list[tuple[Part, Any]]:
-        ends = list(itertools.accumulate(math.prod(part.shape) for part in self.parts))
-        return [(part, x[end - math.prod(part.shape) : end]) for part, end in zip(self.parts, ends, strict=True)]
+        ends = itertools.accumulate((math.prod(part.shape) for part in self.parts), initial=0)
+        spans = itertools.starmap(slice, itertools.pairwise(ends))
+        return [(part, x[span]) for part, span in zip(self.parts, spans, strict=True)]
 
 
 def is_shape(shape: Any) -> bool:

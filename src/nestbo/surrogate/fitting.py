@@ -100,8 +100,8 @@ def _fits(parameters: Tensor, basis: Tensor, value: Tensor, seen: int, data: Dat
     rows = zip(parameters.tolist(), basis.flatten(1).tolist(), value.tolist(), strict=True)
     given = data.y.shape[1]
     n = given if data.chosen_of is None else data.chosen_of
-    counts = {"seen": None if seen == n else seen, "given": None if given == n else given}
-    return tuple(Fit(tuple(p), n, tuple(b), failed=not math.isfinite(v), **counts) for p, b, v in rows)
+    fit = partial(Fit, seen=None if seen == n else seen, given=None if given == n else given)
+    return tuple(fit(tuple(p), n, tuple(b), failed=not math.isfinite(v)) for p, b, v in rows)
 
 
 def _most(data: Data) -> int:
@@ -131,9 +131,9 @@ def _best_of(varied: Varied, starts: Tensor, inputs: tuple[Tensor, ...], warm: b
     descend = partial(lbfgs, tolerance=_FIT_TOLERANCE, max_iterations=iterations, steady=True)
     found = descend(varied.loss, manifold, starts, data=inputs)
     value = found.value.nan_to_num(nan=math.inf)
-    runs, chosen = torch.arange(len(starts), device=starts.device), value.argmin(1)
-    finite = value[runs, chosen].isfinite()
-    return torch.where(finite.unsqueeze(-1), found.point[runs, chosen], starts[:, 0]), value[runs, chosen]
+    best = torch.arange(len(starts), device=starts.device), value.argmin(1)
+    least, point = value[best], found.point[best]
+    return torch.where(least.isfinite().unsqueeze(-1), point, starts[:, 0]), least
 
 
 def made_definite(kernel: ManifoldKernel, parameters: Tensor, x: Tensor, targets: Targets) -> Tensor:

@@ -58,7 +58,8 @@ class GP(Model):  # type: ignore[misc]
         self.root = gram_root(kernel, x, lengthscale, noise) if root is None else root
         eye = torch.eye(z.shape[-1], dtype=z.dtype, device=z.device)
         self.inverse_root = torch.linalg.solve_triangular(self.root, eye, upper=False)
-        self.weights = (self.inverse_root.mT @ (self.inverse_root @ (z - mean.unsqueeze(-1)).unsqueeze(-1))).squeeze(-1)
+        whitened = self.inverse_root @ (z - mean.unsqueeze(-1)).unsqueeze(-1)
+        self.weights = (self.inverse_root.mT @ whitened).squeeze(-1)
 
     def of_run(self, run: int | list[int]) -> GP:
         """The process of one of several runs."""

@@ -64,9 +64,10 @@ def leave_one_out(
     root, failed = torch.linalg.cholesky_ex(noisy_gram(kernel, parameters, statistic, weights))
     root = torch.where((failed != 0)[..., None, None], torch.nan, root)
     inverse = _inverse(root)
-    both = inverse @ torch.stack([z, torch.ones_like(z)], -1).expand(*inverse.shape[:-1], 2)
-    mean = both[..., 0].sum(-1, keepdim=True) / both[..., 1].sum(-1, keepdim=True)
-    alpha, precision = both[..., 0] - mean * both[..., 1], inverse.diagonal(dim1=-2, dim2=-1)
+    both = torch.stack([z, torch.ones_like(z)], -1).expand(*inverse.shape[:-1], 2)
+    of_z, of_one = (inverse @ both).unbind(-1)
+    mean = of_z.sum(-1, keepdim=True) / of_one.sum(-1, keepdim=True)
+    alpha, precision = of_z - mean * of_one, inverse.diagonal(dim1=-2, dim2=-1)
     weight, rate = scale_prior(z, priors)
     square = (alpha.square() / precision).sum(-1)
     loss = _at_scale(square, weight, rate, parameters, noise) - precision.log().sum(-1) / 2
@@ -80,7 +81,8 @@ CRITERIA: dict[str, Criterion] = {"likelihood": negative_log_likelihood, "leave-
 def noisy_gram(kernel: ManifoldKernel, parameters: Tensor, statistic: Tensor, weights: Tensor | None = None) -> Tensor:
     """Correlations with relative noise on the diagonal, (…, n, n), at parameters (…, scales + 1)."""
     gram = kernel.correlate(statistic, parameters[..., :-1].exp()[..., None, None, :])
-    noise = parameters[..., -1:].exp() if weights is None else parameters[..., -1:].exp() * weights
+    noise = parameters[..., -1:].exp()
+    noise = noise if weights is None else noise * weights
     return gram + torch.diag_embed(noise.expand(gram.shape[:-1]))
 
 
@@ -96,7 +98,8 @@ class _Whitened(torch.autograd.Function):
         root = torch.where((failed != 0)[..., None, None], torch.nan, root)
         _, residual = best_mean(root, z)
         ctx.save_for_backward(root, residual)
-        return root.diagonal(dim1=-2, dim2=-1).log().sum(-1), residual.square().sum(-1)
+        half_log = root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return half_log, residual.square().sum(-1)
 
     @staticmethod
     @torch.autograd.function.once_differentiable

@@ -162,7 +162,8 @@ def _parts(space: Space, x: Tensor) -> Iterator[tuple[Space, Tensor]]:
 def _mandel(a: Tensor) -> Tensor:
     """The independent entries of symmetric matrices (…, n, n), whose length is that of the matrix."""
     i, j = torch.triu_indices(a.shape[-1], a.shape[-1], 1, device=a.device)
-    return torch.cat([a.diagonal(dim1=-2, dim2=-1), math.sqrt(2) * a[..., i, j]], -1)
+    diagonal, above = a.diagonal(dim1=-2, dim2=-1), a[..., i, j]
+    return torch.cat([diagonal, math.sqrt(2) * above], -1)
 
 
 @dataclass(frozen=True)

@@ -66,15 +66,18 @@ class Surrogate:
 
     def seen(self, x: Tensor) -> Tensor | None:
         """Points (*runs, m, *point) of the ambient space, flat, as the model sees them; None if there are none."""
+        count = x.shape[self.gp.z.ndim - 1]
         axes = len(self.gp.kernel.space.point_shape)
-        return self.see(self.mapping.project(x)).flatten(-axes) if x.shape[self.gp.z.ndim - 1] else None
+        return self.see(self.mapping.project(x)).flatten(-axes) if count else None
 
     @property
     def noise_near_best(self) -> list[float]:
         """The variance of the noise of values near the best, as the model of each run has it: a finite number."""
         gp, back = self.gp, self.outputs.inverse
-        best, deviation = gp.z.amin(-1, keepdim=True), (gp.scale * gp.noise).sqrt().unsqueeze(-1)
-        found: list[float] = (back(best + deviation) - back(best)).square().nan_to_num().squeeze(-1).tolist()
+        best = gp.z.amin(-1, keepdim=True)
+        deviation = (gp.scale * gp.noise).sqrt().unsqueeze(-1)
+        variance = (back(best + deviation) - back(best)).square()
+        found: list[float] = variance.nan_to_num().squeeze(-1).tolist()
         return found
 
     @property

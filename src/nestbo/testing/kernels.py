@@ -54,7 +54,8 @@ def batches_agree_with_single_sets(kernel: ManifoldKernel, rng: torch.Generator)
     scale = lengthscales(kernel, 5)[1:4]
     each = torch.stack([kernel.correlation(*one) for one in zip(x, y, scale, strict=True)])
     close(kernel.correlation(x, y, scale), each, f"{kernel}: a batch differs from its elements", 1e-12)
-    close(kernel.correlation(x[0], y, scale)[1], kernel.correlation(x[0], y[1], scale[1]), f"{kernel}: broadcasting")
+    broadcast = kernel.correlation(x[0], y, scale)
+    close(broadcast[1], kernel.correlation(x[0], y[1], scale[1]), f"{kernel}: broadcasting")
 
 
 def derivatives_are_finite_at_coincident_points(kernel: ManifoldKernel, rng: torch.Generator) -> None:

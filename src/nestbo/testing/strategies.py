@@ -120,7 +120,8 @@ def a_batch_of_runs_is_its_single_runs(method: Strategy, space: Space, rng: torc
 
 def _runs(x: Tensor, y: Tensor, pending: Tensor, which: range | list[int]) -> Runs:
     keep = list(which)
-    return Runs(x[keep], y[keep], pending[keep], [_seeded(k) for k in keep], [[Memory()] * x.shape[1] for _ in keep])
+    memories = [[Memory()] * x.shape[1] for _ in keep]
+    return Runs(x[keep], y[keep], pending[keep], [_seeded(k) for k in keep], memories)
 
 
 def known_constraints_are_respected(method: Strategy, space: Space, rng: torch.Generator) -> None:
@@ -171,7 +172,8 @@ def units_of_boxes_change_nothing(method: Strategy, space: Space, rng: torch.Gen
     known = method.suggest(space, told(x, values), 1, _seeded(7))[0].x
     for unit in (1e-6, 1e6):
         other = _measured(space, unit)
-        again = method.suggest(other, told(other.project(_converted(space, x, unit)), values), 1, _seeded(7))[0].x
+        history = told(other.project(_converted(space, x, unit)), values)
+        again = method.suggest(other, history, 1, _seeded(7))[0].x
         apart = (space.embed(known) - other.embed(again)).abs().max()
         require(apart < ROUNDING, f"{method}: a box measured in units of {unit:g} moves a suggestion by {apart:.1e}")
 

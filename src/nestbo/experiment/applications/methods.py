@@ -63,7 +63,8 @@ def _told(rival: Rival, initial: int) -> Callable[[Callable[[Any], float], int, 
         y = torch.tensor([f(point) for point in u], dtype=torch.float64)
         while True:
             new = rival.next(u, y, _SEEDS * seed + len(y)).clamp(0, 1)
-            u, y = torch.cat([u, new[None]]), torch.cat([y, y.new_tensor([f(new)])])
+            value = y.new_tensor([f(new)])
+            u, y = torch.cat([u, new[None]]), torch.cat([y, value])
 
     return minimise
 

@@ -51,9 +51,14 @@ def _stretched(
 ) -> Cube:
     """The cube of vectors whose entries lie within ± half."""
     width = torch.tensor(half, dtype=torch.float64)
-    return Cube(
-        len(half), lambda u: point((2 * u - 1) * width), lambda x: ((coordinates(x) / width + 1) / 2).clamp(0, 1)
-    )
+
+    def from_cube(u: Tensor) -> Tensor:
+        return point((2 * u - 1) * width)
+
+    def to_cube(x: Tensor) -> Tensor:
+        return ((coordinates(x) / width + 1) / 2).clamp(0, 1)
+
+    return Cube(len(half), from_cube, to_cube)
 
 
 def _proportions(space: Simplex) -> Cube:

@@ -94,7 +94,9 @@ def _brief(value: Any) -> str:
     if isinstance(value, float | int | str):
         return f"{value:.4g}" if isinstance(value, float) else str(value)
     flat = value.ravel().tolist()
-    return f"[{', '.join(f'{part:.3g}' for part in flat[:4])}{', …' if len(flat) > 4 else ''}]"
+    texts = [f"{part:.3g}" for part in flat[:4]]
+    more = ["…"] if len(flat) > 4 else []
+    return f"[{', '.join(texts + more)}]"
 
 
 def dots(name: str, colour: str, x: list[Any], y: list[Any], text: list[str], **more: Any) -> Trace:

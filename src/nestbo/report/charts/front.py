@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any
 
-from nestbo.history import Trial
 from nestbo.plots.front import stairs, volumes_so_far
 from nestbo.plots.view import Study, View, objective_names
 from nestbo.report.charts.chart import BLUE, GREY, ORANGE, RED, Chart, Face, Trace, axis, described, dots, line
@@ -20,11 +19,14 @@ def front(study: Study) -> Chart | None:
         return None
     names = objective_names(study)
     pairs = list(combinations(range(len(names)), 2))[:_MOST]
-    faces = [
-        Face(f"{names[i]} and {names[j]}", _pair(view, (i, j), names), _layout(view, (i, j), names)) for i, j in pairs
-    ]
+    faces = [_face(view, pair, names) for pair in pairs]
     on = len(view.history.front)
     return Chart(f"The values of {len(view.told)} trials. No trial dominates the {on} on the front.", faces, height=440)
+
+
+def _face(view: View, pair: tuple[int, int], names: tuple[str, ...]) -> Face:
+    title = " and ".join(names[k] for k in pair)
+    return Face(title, _pair(view, pair, names), _layout(view, pair, names))
 
 
 def _layout(view: View, pair: tuple[int, int], names: tuple[str, ...]) -> dict[str, Any]:
@@ -40,17 +42,14 @@ def _pair(view: View, pair: tuple[int, int], names: tuple[str, ...]) -> list[Tra
         ("infeasible", ORANGE, view.infeasible, {"marker": {"symbol": "circle-open"}}),
         ("front", RED, [t for t in view.told if t.index in best], {"marker": {"size": 10}, "meta": "trials"}),
     )
-    edge = (
-        [line("edge of what is dominated", GREY, *stairs(view.history), line={"width": 1})] if len(names) == 2 else []
-    )
-    return [*edge, *(_dots(name, colour, trials, pair, names, more) for name, colour, trials, more in groups if trials)]
-
-
-def _dots(
-    name: str, colour: str, trials: list[Trial], pair: tuple[int, int], names: tuple[str, ...], more: dict[str, Any]
-) -> Trace:
-    x, y = ([trial.values[k] for trial in trials] for k in pair)
-    return dots(name, colour, x, y, [described(trial, names) for trial in trials], **more)
+    found = []
+    if len(names) == 2:
+        found.append(line("edge of what is dominated", GREY, *stairs(view.history), line={"width": 1}))
+    for name, colour, trials, more in groups:
+        if trials:
+            x, y = ([trial.values[k] for trial in trials] for k in pair)
+            found.append(dots(name, colour, x, y, [described(trial, names) for trial in trials], **more))
+    return found
 
 
 def hypervolume(study: Study) -> Chart | None:

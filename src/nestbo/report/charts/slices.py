@@ -75,7 +75,8 @@ def _through(space: Space, x: Tensor, column: int) -> list[Slice]:
     parts, found = space.split(x), []
     for k, factor in enumerate(space.factors):
         for each in _through(factor, parts[k], column):
-            found.append(replace(each, path=space.join([*parts[:k], each.path, *parts[k + 1 :]])))
+            path = space.join([*parts[:k], each.path, *parts[k + 1 :]])
+            found.append(replace(each, path=path))
         column += len(factor.labels)
     return found
 
