@@ -24,6 +24,7 @@ from torch import Tensor
 from nestbo import history as record
 from nestbo import study as own
 from nestbo.bridges import beside
+from nestbo.bridges.limits import CONSTRAINTS, constraints_of, least_of
 from nestbo.bridges.parameters import assembled, distributions, entries, params, point
 from nestbo.errors import ArgumentError
 from nestbo.evaluation import numbers
@@ -34,7 +35,6 @@ from nestbo.strategies import Strategy, Suggestion, default_strategy
 
 _SUGGESTION = "nestbo:suggestion"
 _SPACE = "nestbo:space:"  # of the point whose name follows
-_CONSTRAINTS = "constraints"  # where Optuna keeps a list; those with a name are at "constraints:name"
 _SEEN = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.RUNNING)
 _WAYS: dict[StudyDirection, Direction] = {
     StudyDirection.MINIMIZE: "minimize",
@@ -139,7 +139,7 @@ class ManifoldSampler(BaseSampler):
         found = numbers(self.constraints_func(trial))
         if any(map(math.isnan, found)):
             raise ArgumentError(f"constraints_func gives numbers, ≤ 0 where they are satisfied, got {found}.")
-        study._storage.set_trial_system_attr(trial._trial_id, _CONSTRAINTS, found)
+        study._storage.set_trial_system_attr(trial._trial_id, CONSTRAINTS, found)
 
     def _suggest(self, study: Study, trial: FrozenTrial, joint: beside.Joint) -> Suggestion:
         """Another suggestion, where a worker got there first that was not seen before."""
@@ -183,7 +183,7 @@ class ManifoldSampler(BaseSampler):
         ours = [t for t in trials if t.number in stored and self._is_ours(t, stored[t.number])]
         self._warn(sum(t.number in stored or self._is_of_other(t) for t in trials) - len(ours))
         ours = [trial for trial in ours if joint.known(stored[trial.number])]
-        least = _least(_constraints(trial) for trial in ours)
+        least = least_of(constraints_of(trial) for trial in ours)
         read = tuple(self._read(trial, stored[trial.number], least, joint) for trial in ours)
         ways = tuple(_WAYS[direction] for direction in study.directions)
         return History(read, self.noise, ways if len(ways) > 1 else ways[0])
@@ -201,7 +201,7 @@ class ManifoldSampler(BaseSampler):
         if trial.state == TrialState.RUNNING:
             return asked
         values = (trial.values or ()) if trial.state != TrialState.FAIL else ()
-        constraints = _constraints(trial)
+        constraints = constraints_of(trial)
         if not values or not all(map(math.isfinite, (*values, *constraints.values()))):
             return asked.with_failure()
         return asked.with_value(*values, constraints=tuple((least | constraints).values()) if constraints else None)
@@ -289,24 +289,6 @@ def _is_finite(number: Any) -> bool:
 
 def _some(stored: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: stored[name] for name in names if name in stored}
-
-
-def _constraints(trial: FrozenTrial) -> dict[str, float]:
-    """The constraints of a trial by name, ≥ 0 where they are satisfied: in Optuna they are ≤ 0 there."""
-    listed = enumerate(trial.system_attrs.get(_CONSTRAINTS) or ())
-    prefix = f"{_CONSTRAINTS}:"
-    named = {k.removeprefix(prefix): v for k, v in trial.system_attrs.items() if k.startswith(prefix)}
-    return {name: -value for name, value in ({str(k): v for k, v in listed} | named).items()}
-
-
-def _least(told: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """The least finite number told of each constraint, in the order in which they were first told."""
-    found: dict[str, float] = {}
-    for constraints in told:
-        for name in sorted(constraints):
-            if math.isfinite(constraints[name]):
-                found[name] = min(constraints[name], found.get(name, math.inf))
-    return found
 
 
 __all__ = ["ManifoldSampler", "distributions", "params", "point", "suggest"]

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from nestbo.cli.app import Store, app, read, say
-from nestbo.cli.evaluations import Note, Numbers, Variance, leading, said_of, trial_index, what_came
+from nestbo.cli.came import trial_index, what_came
+from nestbo.cli.evaluations import Note, Numbers, Variance, leading, said_of
 
 Index = Annotated[str, typer.Argument(metavar="INDEX", help="The index of the trial.")]
 

@@ -5,21 +5,14 @@ finite value; where the mathematics has a kink (a norm at zero, an arc at the an
 """
 
 from nestbo.linalg.frames import completion, nearest_frame, nearest_rotation, orthonormal, polar, random_frames
+from nestbo.linalg.scalar import EXP, INVERSE_SQRT, LOG, LOG1P, SQRT, ScalarFunction, clip, power_series
 from nestbo.linalg.symmetric import (
-    EXP,
-    INVERSE_SQRT,
-    LOG,
-    LOG1P,
-    SQRT,
-    ScalarFunction,
-    clip,
     eigh,
     expm,
     frechet,
     inverse_sqrtm,
     logm,
     matrix_function,
-    power_series,
     second_frechet,
     spectral,
     sqrtm,

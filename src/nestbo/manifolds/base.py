@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from nestbo.linalg import safe_sqrt
-from nestbo.manifolds.spaces import Space, as_tensor, check_size, is_whole, told_apart
+from nestbo.manifolds.numbers import as_tensor, check_size, is_whole, told_apart
+from nestbo.manifolds.spaces import Space
 
 __all__ = ["Chart", "Manifold", "Space", "as_tensor", "check_size", "is_whole", "told_apart"]
 

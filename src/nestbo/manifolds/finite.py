@@ -14,7 +14,8 @@ from torch import Tensor
 
 from nestbo import linalg
 from nestbo.errors import ArgumentError, OffManifoldError, shown
-from nestbo.manifolds.spaces import Space, is_whole
+from nestbo.manifolds.numbers import is_whole
+from nestbo.manifolds.spaces import Space
 from nestbo.specification import written
 
 _LARGEST = 2**53  # whole numbers that a float holds exactly
