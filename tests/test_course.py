@@ -278,4 +278,5 @@ class TestFailures:
     def test_exact_evaluations_warn_of_nothing(self):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            fresh().run(bowl, 3, progress=False)
+            study = fresh().run(bowl, 3, progress=False)
+        assert [trial.status for trial in study.history] == ["told"] * 3

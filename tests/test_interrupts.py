@@ -299,6 +299,7 @@ class TestHoldingBack:
         with comes_out(), held_back():
             press()
             raise ValueError
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
     def test_who_insists_gets_it_at_once(self):
         done = []
@@ -343,11 +344,14 @@ class TestHoldingBack:
 
     def test_other_threads_and_other_handlers_are_left_alone(self):
         with held_back(), ThreadPoolExecutor(1) as executor:
+            ours = signal.getsignal(signal.SIGINT)
             executor.submit(lambda: held_back().__enter__()).result()
+            assert signal.getsignal(signal.SIGINT) is ours
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             with held_back(), let_through():
                 press()
+                assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
         finally:
             signal.signal(signal.SIGINT, before)
 

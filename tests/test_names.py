@@ -58,7 +58,8 @@ class TestObjectives:
 
     def test_one_argument_gets_the_point(self):
         for f in (lambda x: float(x[0]), lambda x, scale=2.0: scale * float(x[0]), torch.sum):
-            Study(SPACE, RandomSearch(), seed=0).run(f, 1, progress=False, on_error="raise")
+            study = Study(SPACE, RandomSearch(), seed=0).run(f, 1, progress=False, on_error="raise")
+            assert study.best.value == float(f(study.best.x))
 
     def test_other_names_are_refused(self):
         with pytest.raises(
