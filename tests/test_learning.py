@@ -23,7 +23,7 @@ from nestbo import (
 from nestbo.kernels import kernel
 from nestbo.search import Runs
 from nestbo.strategies.closing import _outside, close_basins
-from nestbo.strategies.competing import Kind, scores
+from nestbo.strategies.competing import Kind, kinds_on, scores
 from nestbo.strategies.great_spheres import Span, beside, grown, outlook, spans
 from nestbo.surrogate import Data, Description, Metric, Sight, fit
 
@@ -57,6 +57,9 @@ class TestBlocks:
             (Simplex(2), 6, 3),
             (Torus(5), 5, 5),
             (SPD(12), 78, 78),
+            (Box(0, 1), 0, 0),
+            (Torus(1), 0, 0),
+            (Product(Box(0, 1), Box(0, 1)), 0, 0),
             (BLOCKS, 6 + 3 + 2, 2 + 2),
         ],
         ids=repr,
@@ -64,6 +67,12 @@ class TestBlocks:
     def test_how_many_numbers_are_learned(self, space, full, diagonal):
         assert Metric(Sight(space), 1.0).size == full
         assert Metric(Sight(space), 1.0, diagonal=True).size == diagonal
+
+    def test_where_nothing_is_learned_nothing_competes_and_l_is_the_identity(self):
+        boxes = Product(Box(0, 1), Box(0, 1), Box(0, 1))
+        assert [kind.name for kind in kinds_on(boxes, "full", "auto")] == ["full:0"]
+        nothing, identity = torch.zeros(2, 0, dtype=torch.float64), torch.eye(3, dtype=torch.float64)
+        assert torch.equal(Metric(Sight(boxes), 1.0).factor(nothing), identity.expand(2, 3, 3))
 
     def test_factors_do_not_mix(self):
         metric = Metric(Sight(BLOCKS), 1.0)

@@ -66,7 +66,7 @@ class Block:
     @property
     def mixed(self) -> bool:
         """Whether a full metric mixes coordinates."""
-        return isinstance(self.space, _MIXED) and self.count <= _MOST
+        return isinstance(self.space, _MIXED) and 1 < self.count <= _MOST
 
     @property
     def seen(self) -> Space:
@@ -82,10 +82,11 @@ class Block:
 
     @property
     def groups(self) -> list[int] | None:
-        """Which number of a diagonal metric scales each coordinate; None where no axis is special."""
+        """Which number of a diagonal metric scales each coordinate; None where no axis is special, or there is one."""
         if isinstance(self.space, _WITHOUT_AXES):
             return None
-        return [*range(self.space.n)] * 2 if isinstance(self.space, Torus) else [*range(self.count)]
+        found = [*range(self.space.n)] * 2 if isinstance(self.space, Torus) else [*range(self.count)]
+        return found if max(found) else None  # one axis has the length scale of its kernel
 
     def coordinates(self, x: Tensor) -> Tensor:
         """φ(x), (…, count), of points (…, *point): unit vectors, or around 0 in units of their usual deviation."""
@@ -186,6 +187,9 @@ class Metric:
 
     def factor(self, entries: Tensor) -> Tensor:
         """L (…, count, count) from entries (…, size) that are standard normal a priori."""
+        if not self.size:
+            eye = torch.eye(self.sight.count, dtype=entries.dtype, device=entries.device)
+            return eye.expand(*entries.shape[:-1], -1, -1)
         place, weight, mean = _layout_on(self, entries.device)
         s = entries[..., place] * weight
         trace = (s.diagonal(dim1=-2, dim2=-1) @ mean).diag_embed()
