@@ -20,7 +20,7 @@ from nestbo.experiment.applications.tables import OURS, Row, compared, rows_of, 
 from nestbo.gallery import CATALOGUE
 
 PAGES = Path(__file__).parent.parent / "docs" / "gallery"
-RIVALS = [name for name in METHODS if name not in (OURS, "nestbo-isotropic")]
+RIVALS = [name for name in METHODS if name not in (OURS, "nestbo-isotropic", "nestbo-box")]
 
 
 def main() -> None:

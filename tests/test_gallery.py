@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import nestbo as nb
 from nestbo.cli import app
 from nestbo.experiment import applications, main
-from nestbo.experiment.applications import METHODS, Evaluations, InCoordinates, Run, SpentError
+from nestbo.experiment.applications import METHODS, Evaluations, InCoordinates, OnSpace, Run, SpentError
 from nestbo.experiment.applications.evaluations import summary
 from nestbo.experiment.applications.tables import Row, compared, table
 from nestbo.gallery import CATALOGUE, Application, Coordinates, copy, draw, entry, load, needs
@@ -168,10 +168,11 @@ class TestRivals:
         method, made = METHODS[name], Evaluations(Sketch(), 11 if name == "botorch" else 6)
         for package in {"cma": ["cma"], "tpe": ["optuna"]}.get(name, []):
             pytest.importorskip(package)
-        if isinstance(method, InCoordinates):
-            method.run(made, made.application.coordinates[0], seed=1)
+        if isinstance(method, OnSpace):
+            chosen = method.run(made, seed=1)
         else:
-            assert method.run(made, seed=1) is not None
+            chosen = method.run(made, made.application.coordinates[0], seed=1)
+        assert (chosen is None) == isinstance(method, InCoordinates)
         assert len(made.values) == made.budget
 
 
@@ -199,6 +200,7 @@ class TestSuite:
         assert compared(ours, worse).startswith("better")
         assert compared(worse, ours).startswith("worse")
         assert compared(ours, ours) == "level"
+        assert compared(ours, Row("random", "manifold", worse.runs[:5])) == ""  # five seeds prove nothing
         assert "| 8 of 8 |" not in "".join(table([ours, worse])[3:])
 
     @staticmethod

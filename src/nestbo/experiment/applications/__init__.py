@@ -1,7 +1,7 @@
 """The suite "applications": the examples of the gallery, compared with what people use today."""
 
 from nestbo.experiment.applications.evaluations import Evaluations, Run, SpentError
-from nestbo.experiment.applications.methods import METHODS, InCoordinates, OnSpace
+from nestbo.experiment.applications.methods import METHODS, InCoordinates, OnBox, OnSpace
 from nestbo.experiment.applications.suite import Cell, cells, run
 from nestbo.experiment.applications.tables import read, tables
 
@@ -10,6 +10,7 @@ __all__ = [
     "Cell",
     "Evaluations",
     "InCoordinates",
+    "OnBox",
     "OnSpace",
     "Run",
     "SpentError",

@@ -15,7 +15,7 @@ from nestbo.experiment.applications.evaluations import Evaluations, SpentError
 from nestbo.experiment.rivals import BoTorch, Rival, Turbo
 from nestbo.experiment.rivals.base import INITIAL
 from nestbo.gallery import Coordinates
-from nestbo.manifolds import Space
+from nestbo.manifolds import Box, Space
 from nestbo.strategies import GaBO, RandomSearch, Strategy, default_strategy
 from nestbo.study import Study
 
@@ -48,11 +48,29 @@ class InCoordinates:
     about: str
     minimise: Callable[[Callable[[Any], float], int, int], None]
 
-    def run(self, made: Evaluations, coordinates: Coordinates, seed: int) -> None:
-        """Minimise until the evaluations are spent."""
+    def run(self, made: Evaluations, coordinates: Coordinates, seed: int) -> int | None:
+        """Minimise until the evaluations are spent; none of them is recommended in particular."""
         with contextlib.suppress(SpentError), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of other packages, about their own numbers
             self.minimise(lambda unit: made.told(coordinates.point(np.asarray(unit))), coordinates.size, seed)
+        return None
+
+
+@dataclass(frozen=True)
+class OnBox:
+    """The default of nestbo on the cube of coordinates: what the manifold is worth, and what a restriction is."""
+
+    about: str
+
+    def run(self, made: Evaluations, coordinates: Coordinates, seed: int) -> int | None:
+        """Minimise; the index of the recommended trial."""
+        cube = Box([0.0] * coordinates.size, [1.0] * coordinates.size)
+        study = Study(cube, seed=seed, **made.application.settings())
+        observe = lambda unit: made.observe(coordinates.point(np.asarray(unit)))
+        with contextlib.suppress(SpentError):
+            study.run(observe, made.budget, numpy=True, progress=False, on_error="raise")
+        best = study.recommend()
+        return None if best is None else best.index
 
 
 def _told(rival: Rival, initial: int) -> Callable[[Callable[[Any], float], int, int], None]:
@@ -93,9 +111,10 @@ def _tpe(f: Callable[[Any], float], size: int, seed: int) -> None:
         study.tell(trial, f(np.array([trial.suggest_float(f"u{k}", 0.0, 1.0) for k in range(size)])))
 
 
-METHODS: dict[str, OnSpace | InCoordinates] = {
+METHODS: dict[str, OnSpace | OnBox | InCoordinates] = {
     "nestbo": OnSpace("nestbo", default_strategy),
     "nestbo-isotropic": OnSpace("nestbo, no metric", lambda space: GaBO(metric="isotropic")),
+    "nestbo-box": OnBox("nestbo, told these coordinates"),
     "botorch": InCoordinates("BoTorch", _told(BoTorch(), 10)),
     "turbo": InCoordinates("TuRBO", _told(Turbo(), INITIAL)),
     "cma": InCoordinates("CMA-ES", _cma),

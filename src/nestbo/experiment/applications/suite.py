@@ -14,7 +14,7 @@ import torch
 
 from nestbo.errors import ArgumentError
 from nestbo.experiment.applications.evaluations import Evaluations, Run, summary
-from nestbo.experiment.applications.methods import METHODS, InCoordinates
+from nestbo.experiment.applications.methods import METHODS, OnSpace
 from nestbo.gallery.catalogue import CATALOGUE, entry, load
 from nestbo.specification import check_known
 
@@ -47,7 +47,7 @@ def cells(applications: str, methods: str, seeds: Sequence[int]) -> list[Cell]:
         for seed in seeds
         for application in chosen
         for method in _chosen("method", methods, METHODS)
-        for coordinates in (range(COORDINATES) if isinstance(METHODS[method], InCoordinates) else (None,))
+        for coordinates in ((None,) if isinstance(METHODS[method], OnSpace) else range(COORDINATES))
     ]
 
 
@@ -106,13 +106,12 @@ def _run(cell: Cell, out: Path, budget: int | None, threads: int, deadline: floa
     torch.set_num_threads(threads)
     application, method = load(cell.application), METHODS[cell.method]
     made = Evaluations(application, budget or application.budget, deadline)
-    began, chosen, where = time.perf_counter(), None, MANIFOLD
-    if isinstance(method, InCoordinates):
-        coordinates = application.coordinates[cell.coordinates or 0]
-        method.run(made, coordinates, cell.seed)
-        where = coordinates.name
-    else:
+    began, where = time.perf_counter(), MANIFOLD
+    if isinstance(method, OnSpace):
         chosen = method.run(made, cell.seed)
+    else:
+        coordinates = application.coordinates[cell.coordinates or 0]
+        chosen, where = method.run(made, coordinates, cell.seed), coordinates.name
     found = summary(made, cell.method, where, cell.seed, time.perf_counter() - began, chosen)
     found.write(out / cell.name)
     return found
