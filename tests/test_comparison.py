@@ -172,6 +172,13 @@ class TestSummary:
         assert first.startswith("| Levy on S^3 | GaBO |")
         assert "**behind**" in first
 
+    def test_a_better_method_with_two_trials_is_neither_level_nor_ahead(self):
+        found = {**self.FOUND, Task("levy", "sphere:3"): {"hdgabo-auto": noisy(1e-2, 1), "gabo": noisy(1e-4, 2, 2)}}
+        lines = summary(found, SUITES["paper"])
+        assert "HD-GaBO has the lowest median, or is level with it, on 10 of 11 problems." in lines
+        assert "On 1 the best method has too few trials for a test." in lines
+        assert any(line.startswith("| Levy on S^3 | GaBO |") and line.endswith("| too few trials |") for line in lines)
+
     def test_nothing_measured(self):
         assert summary({}) == ["Not yet measured."]
 

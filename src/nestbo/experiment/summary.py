@@ -16,6 +16,7 @@ from nestbo.experiment.tasks import Task
 from nestbo.experiment.trials import ORACLE
 
 HEROES = ("hdgabo-auto", "hdgabo", "gabo")  # whose wins are counted: the first of these that half of the problems have
+_FEW = "too few trials"  # of the best method: no test can tell it from the hero
 
 
 def hero(found: Results) -> str | None:
@@ -105,15 +106,25 @@ def _said(found: Results) -> list[str]:
 def _losses(found: Results, suite: Suite | None, chosen: str) -> list[str]:
     """For each problem the best method and the hero; those where the hero is behind come first."""
     made = {task: _standing(task, methods, chosen) for task, methods in found.items()}
-    level = sum(p is None or p > ALPHA for _, _, p in made.values())
+    said = {task: _said_of(*three) for task, three in made.items()}
+    level, few = sum(each in ("", "level") for each in said.values()), [*said.values()].count(_FEW)
     name = called(chosen, suite)
-    lines = [f"{name} has the lowest median, or is level with it, on {level} of {len(made)} problems.", ""]
+    lines = [f"{name} has the lowest median, or is level with it, on {level} of {len(made)} problems."]
+    lines += [f"On {few} the best method has too few trials for a test."] if few else []
+    lines += [""]
     lines += head("problem", "best method", "its median", f"{name}", "p (Holm)")
     for task, (best, own, p) in sorted(made.items(), key=lambda item: _order(item[1][2])):
-        shown = "" if p is None else f"{p:.2g}" + (" **behind**" if p <= ALPHA else "")
+        shown = said[task] if p is None else f"{p:.2g}" + (" **behind**" if p <= ALPHA else "")
         medians = (f"{row.median:.3g}" for row in (best, own))
         lines.append(line(heading(task), called(best.label, suite), *medians, shown))
     return lines
+
+
+def _said_of(best: Row, own: Row, p: float | None) -> str:
+    """How the hero stands beside the best method; nothing where it is the best."""
+    if p is None:
+        return "" if best.label == own.label else _FEW
+    return "behind" if p <= ALPHA else "level"
 
 
 def _standing(task: Task, methods: Mapping[str, Series], chosen: str) -> tuple[Row, Row, float | None]:
