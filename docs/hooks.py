@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "nestbo"
 FROM_ROOT = ("CONTRIBUTING.md", "CHANGELOG.md")
 MARK = "<!-- messages -->"
+DIALOG = 'data-md-component="search" role="dialog"'  # of the theme, which gives it no name for a screen reader
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,13 @@ def version() -> str:
 
 
 def on_config(config: Any) -> Any:
-    """Each page tells its version; pages that ``nav`` does not name go to its end, under More."""
+    """Each page tells its version; pages that ``nav`` does not name go to its end, under More.
+
+    If mike builds the site, which keeps several versions of it, each page has a menu of versions.
+    """
     config["copyright"] = f"nestbo {version()}. In the source of another version, make docs builds its own pages."
+    if "MIKE_DOCS_VERSION" in os.environ:
+        config["extra"]["version"] = {"provider": "mike"}
     named = str(config["nav"])
     more = [page.name for page in sorted((ROOT / "docs").glob("*.md")) if f"'{page.name}'" not in named]
     if more:
@@ -59,6 +66,11 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     for name in FROM_ROOT:
         markdown = markdown.replace(f"](../{name}", f"]({name}")
     return markdown.replace(MARK, listed(messages()))
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """The dialog of the search has a name."""
+    return output.replace(DIALOG, f'{DIALOG} aria-label="Search"')
 
 
 def errors() -> list[str]:

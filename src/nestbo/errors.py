@@ -7,15 +7,15 @@ _LONGEST = 200  # characters of what came, in a message
 
 
 class NestboError(Exception):
-    """The base of every error nestbo raises on purpose."""
+    """The base class of all errors that nestbo raises on purpose."""
 
 
 class ArgumentError(NestboError, ValueError):
-    """An argument has no meaning here."""
+    """An argument is wrong or does not fit here."""
 
 
 class ShapeError(ArgumentError):
-    """A tensor's shape does not fit."""
+    """A tensor has the wrong shape."""
 
 
 class OffManifoldError(ArgumentError):

@@ -36,14 +36,14 @@ class Memory:
     """What a suggestion leaves to the next ones.
 
     Args:
-        arm: Who made the suggestion; None for a random point.
+        arm: The model that made the suggestion; None for a random point.
         fits: The last fit of each model, by the model's name.
-        noise: The variance of the noise of values as the model has it.
+        noise: The variance of the noise in the values, as the model estimates it.
         frame: The seed of a frame or of a random embedding: a whole number.
         moved: Why the suggestion is not where the acquisition function is largest; None if it is.
         span: The indices of the trials whose points a frame begins with, in the first memory that names it.
         closed: The indices of the trials around which basins are closed.
-        best: The index of the best trial outside of them when it was last noticeably better than before.
+        best: The index of the best trial outside of closed basins, when it last improved noticeably.
         forecast: For each model the value it predicted, with the values one deviation below and above.
         own: JSON values that a method of your own remembers.
     """
@@ -61,7 +61,7 @@ class Memory:
 
     @property
     def json(self) -> dict[str, Any]:
-        """As JSON values; what says nothing is left out."""
+        """The memory as JSON values, without empty fields."""
         said = {name: value for name, value in vars(self).items() if value != _SILENT[name]}
         if self.fits:
             said["fits"] = {name: _brief(fit) for name, fit in self.fits.items()}
@@ -69,7 +69,7 @@ class Memory:
 
     @classmethod
     def of(cls, found: Any) -> Self:
-        """Read what ``json`` wrote; refuse what is damaged; translate what nestbo 0.1 wrote.
+        """Read what ``json`` wrote, also in nestbo 0.1. Damaged memories are refused.
 
         Args:
             found: A JSON object.

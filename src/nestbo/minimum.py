@@ -27,7 +27,7 @@ class Minimum:
         history: All trials.
         message: What ended the run, in words.
         success: Whether the run ended by itself and not by Ctrl-C.
-        space: Where the point lies.
+        space: The space of the point.
     """
 
     x: Tensor
@@ -75,12 +75,12 @@ def minimize(
 
     Args:
         f: A function of one point, a tensor. It returns a number or an ``Observation``.
-        space: Where the points lie.
+        space: The space of the points.
         budget: The number of evaluations in all, including the initial ones.
         strategy: The method; HDGaBO above ten dimensions, GaBO below.
         constraints: A function of a point whose results are all ≥ 0 where the point is allowed.
         noise: The variance of the noise in the values, or "infer" if it is not known.
-        seed: It determines all random choices.
+        seed: The seed of all random choices.
         store: A file that keeps the study. If called again with the same file, ``minimize`` continues.
         stop: When to end before the budget is used up, as in ``Study.run``.
         callbacks: Functions of the study and a trial, called after every evaluation.
@@ -88,7 +88,7 @@ def minimize(
         numpy: Whether ``f`` and ``constraints`` take an array instead of a tensor.
 
     Returns:
-        The best point; if values are noisy, the recommended one. After Ctrl-C, the best so far.
+        The best point, or the recommended point if values are noisy. After Ctrl-C, the best point so far.
 
     >>> import nestbo as nb
     >>> result = nb.minimize(lambda x: float(x[0]), nb.Sphere(2), budget=15, seed=0)

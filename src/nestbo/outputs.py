@@ -15,7 +15,7 @@ _ZOOM = 10.0
 
 @dataclass(frozen=True)
 class Outputs(ABC):
-    """An increasing map from values y (…, n) to the model's units, in which they have mean 0 and deviation 1."""
+    """An increasing map from values y (…, n) to the units of the model, with mean 0 and deviation 1."""
 
     shift: Tensor
     scale: Tensor
@@ -27,11 +27,11 @@ class Outputs(ABC):
 
     @abstractmethod
     def forward(self, y: Tensor) -> Tensor:
-        """Into the model's units."""
+        """Values in the units of the model."""
 
     @abstractmethod
     def inverse(self, z: Tensor) -> Tensor:
-        """Back into the units of y."""
+        """Values in the units of y."""
 
     @abstractmethod
     def log_slope(self, y: Tensor) -> Tensor:
@@ -99,7 +99,7 @@ class Bilog(Outputs):
 class Log(Outputs):
     """log(1 + 10u) of u = (y − best) / (median − best), standardised: sees differences near the best of steep values.
 
-    Below the best it goes on as its tangent.
+    Below the best value, the map continues along its tangent.
     """
 
     then: Standardise

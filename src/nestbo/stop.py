@@ -18,7 +18,7 @@ from nestbo.manifolds.base import check_size
 
 @dataclass(frozen=True)
 class Progress:
-    """How a run stands between two evaluations.
+    """The state of a run between two evaluations.
 
     Attributes:
         history: All trials of the study, those of earlier runs included.
@@ -62,7 +62,7 @@ class Target(Rule):
     """A value that is good enough.
 
     Args:
-        value: The value to reach: from above where the study minimises, from below where it maximises.
+        value: The value to reach: from above if the study minimises, from below if it maximises.
     """
 
     value: float
@@ -87,9 +87,9 @@ class Stalled(Rule):
     Where there are several objectives, none of the last evaluations belongs to the front.
 
     Args:
-        evaluations: How many evaluations in a row may gain nothing.
-        by: The least difference to the best value that counts as a gain, in the units of the objective. It is for a
-            single objective.
+        evaluations: The number of evaluations in a row that may gain nothing.
+        by: The smallest difference to the best value that counts as a gain, in the units of the objective. Use it with
+            a single objective.
     """
 
     evaluations: int = 30

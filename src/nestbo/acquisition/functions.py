@@ -48,7 +48,7 @@ Build = Callable[[Question], "AcquisitionFunction"]
 
 
 def log_expected_improvement(asked: Question) -> AcquisitionFunction:
-    """LogEI (Ament et al. 2023): expected improvement that keeps its gradient where it is tiny."""
+    """LogEI (Ament et al. 2023): the logarithm of the expected improvement, which has a gradient even if it is tiny."""
     from botorch.acquisition import LogExpectedImprovement, qLogExpectedImprovement
 
     if asked.pending is None:
@@ -78,9 +78,9 @@ def confidence_bound(asked: Question) -> AcquisitionFunction:
 
 
 def noisy_log_expected_improvement(asked: Question) -> AcquisitionFunction:
-    """LogNEI: the improvement over the least of the unknown values at points evaluated and pending.
+    """LogNEI: the improvement over the least of the unknown true values at evaluated and pending points.
 
-    Of the evaluated points those with the best posterior mean stand for all.
+    Of the evaluated points, only those with the best posterior mean are used.
     """
     from botorch.acquisition import qLogNoisyExpectedImprovement
 
@@ -154,7 +154,7 @@ def constrained(
 ) -> Callable[[Tensor], Tensor]:
     """The logarithm of constrained EI (Gardner et al. 2014): of the improvement, and of the chance that it counts.
 
-    Before any evaluation is ``feasible`` (runs, n) the chance is all there is.
+    As long as no evaluation is ``feasible`` (runs, n), only the chance counts.
     """
     if log_chance is None or feasible is None:
         return gain

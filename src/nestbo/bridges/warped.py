@@ -19,9 +19,9 @@ class WarpedKernel(Kernel):  # type: ignore[misc]
 
     Args:
         space: The space of the points.
-        name: The kernel on what the metric makes of points, one of a straight distance such as "matern52".
-        strength: How far L may go: 1 lets it lose a direction, 0.25 hardly lets it move.
-        diagonal: Whether coordinates keep apart.
+        name: The kernel of the transformed points: a kernel of a straight distance, such as "matern52".
+        strength: How far L may depart from the identity: with 1 it may lose a direction, with 0.25 it hardly moves.
+        diagonal: Whether each coordinate is scaled by itself, without mixing.
     """
 
     has_lengthscale = False  # the inner kernel has one

@@ -28,8 +28,8 @@ class History(Sequence[Trial]):
 
     Args:
         trials: The trials.
-        noise: The variance of the noise of values, "infer" if they are noisy and it is not known, None if they are
-            taken as exact; of several objectives, one for each or one for all.
+        noise: The variance of the noise in the values; "infer" if it is not known; None for exact values. For several
+            objectives, one for each or one for all.
         direction: "minimize" or "maximize"; for several objectives, one for each.
     """
 
@@ -145,7 +145,7 @@ class History(Sequence[Trial]):
 
     @property
     def values(self) -> Tensor:
-        """Values (n,) of finished trials; a failed one counts as the worst told, and so keeps its place."""
+        """Values (n,) of finished trials; a failed trial counts as the worst told value."""
         self.check_one("single value")
         told = [_number(trial.value) for trial in self if trial.status == "told"]
         worst = (max if self.direction == "minimize" else min)(told, default=0.0)
@@ -155,7 +155,7 @@ class History(Sequence[Trial]):
 
     @property
     def outcomes(self) -> Tensor:
-        """Values (n, m) of the m objectives of finished trials; a failed one counts as the worst told of each."""
+        """Values (n, m) of the objectives of finished trials; a failed trial counts as the worst told value of each."""
         worst = self.worst
         return torch.tensor([t.values if t.status == "told" else worst for t in self], dtype=torch.float64)
 
@@ -169,12 +169,12 @@ class History(Sequence[Trial]):
 
     @property
     def signs(self) -> Tensor:
-        """What the values of each objective are multiplied with so that the least is the best, (m,)."""
+        """The sign of each objective, (m,): a value times its sign is to be minimised."""
         return torch.tensor([1.0 if way == "minimize" else -1.0 for way in self.directions], dtype=torch.float64)
 
     @property
     def constraints(self) -> Tensor | None:
-        """What was told of the constraints (n, m), the least told where a trial has nothing; None if none has."""
+        """The told constraints (n, m), with the least told number for a trial without any; None if no trial has any."""
         told = [trial.constraints for trial in self if trial.constraints]
         if not told:
             return None
@@ -184,9 +184,9 @@ class History(Sequence[Trial]):
 
     @property
     def variances(self) -> Tensor | None:
-        """The variance of the noise of each value (n,), where each has its own; else None.
+        """The variance of the noise of each value (n,), if any was told with a value; else None.
 
-        A trial told without one has that of the history, or else the mean of those told.
+        A trial without its own variance gets the variance of the history, or the mean of the told variances.
         """
         told = [trial.noise for trial in self if trial.noise is not None]
         if not told:

@@ -79,7 +79,7 @@ class Trial:
         status: "asked", "told" or "failed".
         told: What was told about it.
         memory: What the strategy remembers. Only the strategy reads it.
-        space: Where the point lies; studies fill it in.
+        space: The space of the point; studies fill it in.
 
     >>> import torch
     >>> Trial(0, torch.zeros(2)).with_value(3.5).value
@@ -117,22 +117,22 @@ class Trial:
 
     @property
     def value(self) -> float | None:
-        """The value, where there is one and only one."""
+        """The value, if there is exactly one."""
         return self.told.values[0] if len(self.told.values) == 1 else None
 
     @property
     def values(self) -> tuple[float, ...]:
-        """The value of each objective; none where nothing was told."""
+        """The value of each objective; empty if nothing was told."""
         return self.told.values
 
     @property
     def constraints(self) -> tuple[float, ...] | None:
-        """What was told of the constraints, each ≥ 0 where it is satisfied; None if nothing was."""
+        """The told constraints, each ≥ 0 if it is satisfied; None if none were told."""
         return self.told.constraints
 
     @property
     def noise(self) -> float | None:
-        """The variance of the noise in the value, where it was told with it."""
+        """The variance of the noise in the value, if it was told with the value."""
         return self.told.noise
 
     def _repr_html_(self) -> str:
@@ -140,7 +140,7 @@ class Trial:
 
     @property
     def state(self) -> State:
-        """The status of a trial that counts, or that it was discarded: for tables."""
+        """The status of the trial, or "discarded"."""
         return "discarded" if self.told.discarded else self.status
 
     @property
@@ -150,7 +150,7 @@ class Trial:
 
     @property
     def notes(self) -> Mapping[str, Any]:
-        """The memory and what was told besides the value, in one mapping that cannot be changed. It is retired."""
+        """The memory and what was told besides the value, in one read-only mapping. A later version will remove it."""
         retired("Trial.notes", "Trial.told and Trial.memory", "0.3")
         return MappingProxyType(noted(self))
 

@@ -25,7 +25,7 @@ KERNELS: dict[str, type[ManifoldKernel]] = {
 
 
 def kernel(name: str, space: Space, **options: Any) -> ManifoldKernel:
-    """A registered kernel on a space; on a product, the product of that kernel on each factor."""
+    """The kernel of this name on a space. On a product space, it is a product of kernels, one for each factor."""
     check_known("kernel", name, KERNELS)
     space = released(space)
     if isinstance(space, Product):

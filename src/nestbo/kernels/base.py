@@ -24,10 +24,10 @@ _MEDIANS: dict[Any, float] = {}
 class ManifoldKernel(Kernel):  # type: ignore[misc]
     """A correlation function k(x, y) on a manifold, with k(x, x) = 1 and one length scale (a product has several).
 
-    It works in two steps, because a fit of the length scale alone needs the first only once: ``statistic`` is what the
-    kernel sees of two points (a squared distance, an inner product), ``correlate`` what it makes of that. As a gpytorch
-    kernel it takes points flattened to vectors. Its length scale starts at the median of its prior, where the average
-    correlation of two random points is ½, whatever the dimension.
+    A kernel works in two steps. ``statistic`` computes a number from two points, such as a squared distance or an inner
+    product. ``correlate`` turns this number into a correlation. A fit of the length scale needs the first step only
+    once. As a gpytorch kernel, it takes points flattened to vectors. The length scale starts at the median of its
+    prior, where two random points have the average correlation ½, in any dimension.
     """
 
     has_lengthscale = True
@@ -64,7 +64,7 @@ class ManifoldKernel(Kernel):  # type: ignore[misc]
         return 1e-3, 1e3
 
     def features(self, x: Tensor) -> Any:
-        """What ``compare`` wants of points (…, n, *point): computed once for points that are used many times."""
+        """The features of points (…, n, *point) for ``compare``, computed once for points that are used many times."""
         return x
 
     @abstractmethod
@@ -72,7 +72,7 @@ class ManifoldKernel(Kernel):  # type: ignore[misc]
         """The statistic of the features of n and of m points: (…, n, m, number of length scales)."""
 
     def statistic(self, x: Tensor, y: Tensor) -> Tensor:
-        """What the kernel sees: x (…, n, *point), y (…, m, *point) ↦ (…, n, m, number of length scales)."""
+        """The statistic of all pairs: x (…, n, *point), y (…, m, *point) ↦ (…, n, m, number of length scales)."""
         features = self.features(x)
         return self.compare(features, features if y is x else self.features(y))
 

@@ -19,8 +19,8 @@ _DRAWS = 5
 class GeodesicGaussian(ManifoldKernel):
     """exp(−β d²) with the geodesic distance, for β = 1/2ℓ² above the β_min of the space.
 
-    No β is positive definite for every set of points on a sphere: the kernel is here to reproduce the papers. Gram
-    matrices may have eigenvalues down to minus the tolerance of ``beta_min``, so noise must stay above it.
+    No β makes the kernel positive definite for every set of points on a sphere. Use it to reproduce the papers. Gram
+    matrices may have eigenvalues down to minus the tolerance of ``beta_min``, so noise must stay above the tolerance.
     """
 
     tolerance = 1e-4
@@ -59,9 +59,9 @@ class GeodesicLaplace(ManifoldKernel):
 def beta_min(space: Space, n: int = 500, tolerance: float = 1e-6, *, rng: torch.Generator | None = None) -> float:
     """The smallest β at which exp(−β d²) was positive definite on random points.
 
-    It guarantees this much and no more: in five draws of ``n`` random points of ``space`` no Gram matrix had an
-    eigenvalue below −``tolerance``. Points in special position (on a great circle, in a cluster) may need a larger β.
-    The answer comes from bisection between 10⁻³ and 10³, rounded up to two digits.
+    The guarantee is limited: in five draws of ``n`` random points of ``space``, no Gram matrix had an eigenvalue below
+    −``tolerance``. Points in special position (on a great circle, in a cluster) may need a larger β. The value is found
+    by bisection between 10⁻³ and 10³, and rounded up to two digits.
     """
     rng = rng or torch.Generator().manual_seed(0)
     squared = [space.pairwise_sq_dist(x, x) for x in space.random(_DRAWS, n, rng=rng)]

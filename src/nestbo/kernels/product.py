@@ -13,10 +13,11 @@ from nestbo.manifolds import Product
 
 
 class ProductKernel(ManifoldKernel):
-    """The product of one kernel for each factor of a product space, each with length scales of its own.
+    """The product of one kernel for each factor of a product space. Each factor has its own length scales.
 
-    Two random points have correlation ½ in each factor at the prior's median; with more factors the product would be
-    smaller, so that the medians grow with their number: each factor aims at (½)^{1/factors}, to first order.
+    At the median of its prior, a single kernel gives two random points the correlation ½. A product of several such
+    kernels would give less. So the medians grow with the number of factors: each factor has the correlation
+    (½)^{1/factors}, to first order.
     """
 
     def __init__(self, space: Product, parts: list[ManifoldKernel]) -> None:

@@ -40,7 +40,7 @@ def space(text: str) -> Space:
     """The space that a text specifies.
 
     Args:
-        text: Its text form, such as "sphere:50".
+        text: The text form of a space, such as "sphere:50".
 
     >>> space("spd:10:eigenvalues=0.001,5")
     SPD(10, eigenvalues=(0.001, 5.0))

@@ -18,7 +18,7 @@ __all__ = ["Chart", "Manifold", "Space", "as_tensor", "check_size", "is_whole", 
 
 @dataclass(frozen=True)
 class Chart:
-    """Coordinates in a flat space that know no bounds: minimisations there cost less than on the manifold.
+    """Coordinates in a flat space without bounds. A minimisation in them costs less than one on the manifold.
 
     ``point`` maps u to a point of the manifold and to a penalty, the square of how far u is beyond the bounds;
     ``coordinates`` is one way back.
@@ -30,10 +30,10 @@ class Chart:
 
 
 class Manifold(Space):
-    """A Riemannian manifold: a space whose points have tangent vectors, tensors of their shape as well.
+    """A Riemannian manifold: a space whose points have tangent vectors, which are tensors of the shape of a point.
 
-    Every operation is differentiable. A subclass is a frozen dataclass that defines the abstract operations; the others
-    have sound defaults and may be replaced.
+    Every operation is differentiable. A subclass is a frozen dataclass that defines the abstract operations. The other
+    operations have defaults, which a subclass may replace.
     """
 
     @property
@@ -57,7 +57,7 @@ class Manifold(Space):
         Args:
             x: A point (…, *point).
             u: A tangent vector at x.
-            v: Another one.
+            v: Another tangent vector at x.
         """
 
     @abstractmethod
@@ -151,7 +151,7 @@ class Manifold(Space):
         return False
 
     def face(self, x: Tensor, descent: Tensor, slack: float) -> Callable[[Tensor], Tensor]:
-        """The linear projection onto directions along those bounds that stop ``descent`` at x; else the identity.
+        """The linear projection onto directions along the bounds that stop ``descent`` at x; the identity if none does.
 
         A bound counts as reached within ``slack``, relative to the size of the space.
 
@@ -163,9 +163,9 @@ class Manifold(Space):
         return lambda v: v
 
     def bend(self, x: Tensor, gradient: Tensor, slack: float) -> Callable[[Tensor], Tensor]:
-        """What curved bounds that stop the descent at x add to a Hessian-vector product; nothing if they are flat.
+        """The term that curved bounds add to a Hessian-vector product where they stop the descent; 0 for flat bounds.
 
-        ``gradient`` is the Euclidean one: a ``retract`` along a ``face`` turns with it, and f changes accordingly.
+        ``retract`` along a ``face`` turns with the gradient, and f changes accordingly.
 
         Args:
             x: A point (…, *point).
@@ -177,7 +177,7 @@ class Manifold(Space):
 
     @property
     def chart(self) -> Chart | None:
-        """Flat coordinates of the whole space, where they exist and are worth their while."""
+        """Flat coordinates of the whole space; None if there are none, or if they would save no time."""
         return None
 
     def from_noise(self, x: Tensor, noise: Tensor) -> Tensor:
@@ -194,7 +194,7 @@ class Manifold(Space):
 
         Args:
             x: A point (…, *point).
-            rng: Where random numbers come from.
+            rng: The generator of random numbers.
         """
         v = self.from_noise(x, torch.randn(x.shape, generator=rng, dtype=x.dtype, device=x.device))
         return v / self.norm(x, v)[(..., *[None] * len(self.point_shape))]

@@ -1,4 +1,4 @@
-"""Vectors between bounds, in whatever units: inside, every coordinate goes from 0 to 1."""
+"""Vectors between bounds, in any units. Internally, every coordinate goes from 0 to 1."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Box(Manifold):
         return (self._scaled(x) - linalg.constant(self._range[0], x)) / self._width(x)
 
     def at(self, t: Tensor) -> Tensor:
-        """The points of unit coordinates.
+        """The points that have these unit coordinates.
 
         Args:
             t: Unit coordinates.
@@ -208,7 +208,7 @@ class Box(Manifold):
         return self._slope(x).square() * euclidean
 
     def hessian(self, x: Tensor, gradient: Tensor, product: Tensor, v: Tensor) -> Tensor:
-        """That of f(x(t)), whose second derivatives are x′ f″ x′ + f′ x″."""
+        """The Hessian of f(x(t)), whose second derivatives are x′ f″ x′ + f′ x″."""
         slope, which = self._slope(x), self._on_log(x)
         second = slope * product
         if which is not None:
@@ -248,7 +248,7 @@ class Box(Manifold):
         """One coordinate, alone.
 
         Args:
-            k: Which one, from 0.
+            k: The index of the coordinate, from 0.
         """
         return Box(self.lower[k], self.upper[k], self.scales[k])
 

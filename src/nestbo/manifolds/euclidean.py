@@ -101,9 +101,9 @@ class Euclidean(_Flat):
 
 @dataclass(frozen=True, repr=False)
 class Cuboid(_Flat):
-    """The vectors between two bounds with the straight distance in their own units, which are alike.
+    """The vectors between two bounds, with the Euclidean distance in their own units.
 
-    Fits and searches inside of methods go over these. A user's space is a ``Box``, whose units may be any.
+    Fits and searches inside of methods use it. A user's space is a ``Box``, whose coordinates may have different units.
     """
 
     lower: tuple[float, ...]

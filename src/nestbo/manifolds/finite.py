@@ -33,7 +33,7 @@ class Finite(Space):
     @property
     @abstractmethod
     def range(self) -> tuple[int, int]:
-        """The least and the largest number that a point can be."""
+        """The smallest and the largest number that a point can be."""
 
     @property
     def count(self) -> int:
@@ -51,7 +51,7 @@ class Finite(Space):
 
     @property
     def points(self) -> Tensor:
-        """All of them, (count, 1)."""
+        """All values, (count, 1)."""
         low, high = self.range
         return torch.arange(low, high + 1, dtype=torch.float64).unsqueeze(-1)
 
@@ -75,10 +75,10 @@ class Finite(Space):
         return (x - self.project(x)).abs().amax(-1)
 
     def steps(self, x: Tensor) -> Tensor:
-        """Values (m, …, 1) to which a search may go from x (…, 1): all, or, of many, those 1, 2, 4, … away.
+        """Where a search may step from x (…, 1): values (m, …, 1), all of them, or of many those 1, 2, 4, … away.
 
         Args:
-            x: Where the search is.
+            x: The point that the search has reached.
         """
         low, high = self.range
         if self.count <= _ALL:
@@ -90,12 +90,12 @@ class Finite(Space):
 
 @dataclass(frozen=True, repr=False)
 class Integer(Finite):
-    """The whole numbers from ``low`` to ``high``, both included. On the scale "log" their logarithms are even.
+    """The whole numbers from ``low`` to ``high``, both included.
 
     Args:
         low: The lowest number.
         high: The highest number.
-        scale: "linear" or "log".
+        scale: "linear" or "log". On "log", equal ratios are equally far apart.
     """
 
     low: int

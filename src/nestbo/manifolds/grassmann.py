@@ -31,7 +31,7 @@ _ROOT = ScalarFunction(
 class Grassmann(Frames):
     """Gr(n, p): the p-dimensional subspaces of R^n, each represented by any orthonormal basis of it, (n, p).
 
-    The distance is the norm of the principal angles. Bases of one subspace are one point.
+    The distance is the norm of the principal angles. All bases of a subspace are the same point.
 
     Args:
         n: The dimension of the surrounding space.

@@ -23,8 +23,8 @@ from nestbo.manifolds.spaces import Space, read_part
 class Held(Manifold):
     """A space whose points stay where they are: a manifold of dimension 0, every tangent vector is 0.
 
-    Searches go over it where the values of a factor are separate: they move the other factors, and step from value to
-    value in between. With ``at``, the entries of a point, that is the only one there is: a factor that a user fixed.
+    A search over separate values uses it: the search moves the other factors, and steps from value to value in between.
+    If ``at`` holds the entries of a point, the space has this point only, because a user has fixed the factor.
     """
 
     space: Space

@@ -92,7 +92,7 @@ class Product(Space):
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Those of the factors; without any, those inside of the factors, if all have some."""
+        """The names of the factors; without these, the names inside of the factors, if each factor has some."""
         if self.titles is not None:
             return self.titles
         inside = [factor.names for factor in self.factors]
@@ -203,7 +203,7 @@ class Product(Space):
 
 
 class ManifoldProduct(Product, Manifold):
-    """A product of manifolds, which ``Product`` makes of these."""
+    """A product of manifolds. ``Product`` returns one if all factors are manifolds."""
 
     factors: tuple[Manifold, ...]
 

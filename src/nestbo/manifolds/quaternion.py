@@ -67,7 +67,7 @@ class Quaternion(Manifold):
         return linalg.unit(x + v)
 
     def transport(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:
-        """From x to that of ±y which is on its side, and over to y."""
+        """Transport from x to the nearer one of y and −y, and from there to y."""
         side = torch.where(linalg.inner(x, y) < 0, -1, 1).unsqueeze(-1)
         return self.to_tangent(y, side * v)
 

@@ -69,7 +69,7 @@ class Rotation(Manifold):
         return x @ _skew(x.mT @ v)
 
     def inner(self, x: Tensor, u: Tensor, v: Tensor) -> Tensor:
-        """Half the sum of products, such that a unit tangent turns by one radian in unit time."""
+        """Half the sum of products, so that a unit tangent vector turns by one radian in unit time."""
         return linalg.inner(u, v, axes=2) / 2
 
     def exp(self, x: Tensor, v: Tensor) -> Tensor:
@@ -80,7 +80,7 @@ class Rotation(Manifold):
         return x + x @ (first * a + second * (a @ a))
 
     def log(self, x: Tensor, y: Tensor) -> Tensor:
-        """At an angle of π, where there are two shortest ways, one is chosen."""
+        """At an angle of π there are two shortest ways, and one of them is chosen."""
         sine, cosine, w = _parts(x, y)
         near = (w < 0.5)[..., None]
         small = torch.where(near, w.unsqueeze(-1), 0)

@@ -22,10 +22,10 @@ _MARGIN = 1e-6
 class Simplex(Manifold):
     """n + 1 proportions that are at least 0 and sum to 1; the distance is the angle between their square roots.
 
-    x ↦ s with s² = (1 − ε) x + ε/(n + 1) takes the simplex into the positive orthant of the sphere S^n; ε = 10⁻⁶ keeps
-    it off the orthant's edge, where square roots have no slope, and no proportion off 0: x = 0 is s = √(ε/(n + 1)),
-    a bound like those of a box. Geodesics may leave the simplex, and go on over the sphere with negative proportions;
-    ``retract`` and ``project`` never do.
+    The map x ↦ s with s² = (1 − ε) x + ε/(n + 1) takes the simplex into the positive orthant of the sphere S^n. The
+    small number ε = 10⁻⁶ keeps s away from the edge of the orthant, where the square root has no slope. A proportion
+    can still be exactly 0: then s = √(ε/(n + 1)), which is a bound like that of a box. Geodesics may leave the simplex
+    and continue on the sphere with negative proportions. ``retract`` and ``project`` stay within the simplex.
 
     Args:
         n: The dimension, one less than the number of proportions.
@@ -78,7 +78,7 @@ class Simplex(Manifold):
         return z / z.sum(-1, keepdim=True)
 
     def project(self, x: Tensor) -> Tensor:
-        """Negative proportions become 0, and the others are divided by their sum; without any, all are equal."""
+        """Negative proportions become 0, the others are divided by their sum. If none is positive, all become equal."""
         inside = (self.violation(x) == 0).unsqueeze(-1)
         size = x.detach().abs().amax(-1, keepdim=True)
         positive = x.clamp(min=0) / torch.where(size > 0, size, 1)
@@ -105,7 +105,7 @@ class Simplex(Manifold):
         return linalg.inner(u / slope, v / slope)
 
     def from_noise(self, x: Tensor, noise: Tensor) -> Tensor:
-        """Those of the sphere, so that a proportion of 0 does not take all of their length."""
+        """Tangent vectors of the sphere, so that a proportion of 0 does not take all of their length."""
         s = self._root(x)
         return self._slope(s) * self._sphere.to_tangent(s, noise)
 
@@ -137,7 +137,7 @@ class Simplex(Manifold):
         return slope * self._sphere.gradient(s, slope * euclidean)
 
     def hessian(self, x: Tensor, gradient: Tensor, product: Tensor, v: Tensor) -> Tensor:
-        """That of f(x(s)) on the sphere, whose second derivatives are x′ f″ x′ + f′ x″."""
+        """The Hessian of f(x(s)) on the sphere, whose second derivatives are x′ f″ x′ + f′ x″."""
         s = self._root(x)
         slope = self._slope(s)
         w = v / slope

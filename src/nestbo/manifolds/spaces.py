@@ -1,4 +1,4 @@
-"""What a study needs of any space: that of a manifold, of whole numbers, of choices."""
+"""What a study needs of any space: a manifold, whole numbers, choices."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _READ = 1e-6  # how far off the space a value that a person writes may be: it ha
 class Space(Specified, ABC):
     """A set of points, tensors of trailing shape ``point_shape``, with a distance and an embedding for kernels.
 
-    Every operation broadcasts over the axes in front and keeps dtype and device. A ``Manifold`` has tangent vectors and
-    geodesics besides; whole numbers and choices have none.
+    Every operation broadcasts over leading axes and keeps dtype and device. A ``Manifold`` also has tangent vectors and
+    geodesics; whole numbers and choices have none.
     """
 
     def _repr_html_(self) -> str:
@@ -31,7 +31,7 @@ class Space(Specified, ABC):
     @property
     @abstractmethod
     def dim(self) -> int:
-        """Dimension of a manifold; of another space, how many numbers say where a point is."""
+        """The dimension of a manifold; for another space, how many numbers describe a point."""
 
     @property
     @abstractmethod
@@ -53,15 +53,15 @@ class Space(Specified, ABC):
         """Random points, (*batch, *point_shape), in float64: uniform where the manifold is compact.
 
         Args:
-            *batch: How many points, along each of several axes; without any, one point.
-            rng: Where random numbers come from.
+            *batch: The number of points along each leading axis. Without a number, one point is drawn.
+            rng: The generator of random numbers.
         """
 
     def random_each(self, count: int, rngs: list[torch.Generator]) -> Tensor:
-        """Random points (count, runs, *point) of several runs, those of each from a generator of its own.
+        """Random points (count, runs, *point) of several runs. Each run has its own generator.
 
         Args:
-            count: How many points for each run.
+            count: The number of points for each run.
             rngs: A generator for each run.
         """
         return torch.stack([self.random(count, rng=rng) for rng in rngs], 1)
@@ -129,12 +129,12 @@ class Space(Specified, ABC):
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The names of the parameters that a point is made of; None where they have none."""
+        """The names of the parameters of a point; None if they have no names."""
         return None
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """One for each entry of a point, for the columns of tables."""
+        """A label for each entry of a point, for the columns of tables."""
         return entry_labels(self.point_shape)
 
     def cells(self, x: Tensor) -> list[Any]:
@@ -146,7 +146,7 @@ class Space(Specified, ABC):
         return list(x.flatten().tolist())
 
     def value(self, x: Tensor) -> Any:
-        """One point as a person would write it: a number where one will do, an array, a dict where there are names.
+        """One point as a person would write it: a number, an array, or a dict of named parameters.
 
         Args:
             x: One packed point.
@@ -154,7 +154,7 @@ class Space(Specified, ABC):
         return x.item() if self.point_shape == (1,) else x.detach().cpu().numpy().copy()
 
     def read(self, value: Any) -> Tensor:
-        """The point that a person has written: the inverse of ``value``, or a sentence that says what is wrong.
+        """The point that a person wrote, the inverse of ``value``. If it is no point, an error says what is wrong.
 
         Args:
             value: What a person wrote.
@@ -209,9 +209,9 @@ class Space(Specified, ABC):
         return "wanted finite numbers, got NaN or infinity" if not x.isfinite().all() else self.fault(x)
 
     def check(self, x: Any, tolerance: float = 1e-6) -> Tensor:
-        """Return x (a tensor, array or nested list) as a tensor of points, or say why it is not one.
+        """Return x (a tensor, array or nested list) as a tensor of points, or raise an error that says what is wrong.
 
-        Studies work in double precision, and so does this: what is a point here, is one everywhere.
+        The check uses double precision, as studies do.
 
         Args:
             x: A tensor, array or nested list, (…, *point).
@@ -239,7 +239,7 @@ class Space(Specified, ABC):
         return x
 
     def fault(self, x: Tensor) -> str:
-        """What is wrong with one tensor that is no point of this manifold: the number found, and the one wanted.
+        """What is wrong with one tensor that is not a point of this manifold: the number found, and the number wanted.
 
         Args:
             x: One tensor of the shape of a point.

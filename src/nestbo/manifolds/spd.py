@@ -27,7 +27,7 @@ _ROUNDING = 4.0  # roundings of the largest entry for each row, to which eigenva
 
 @dataclass(frozen=True, repr=False)
 class SPD(Manifold):
-    """Symmetric positive definite n×n matrices, all of them or those with eigenvalues between two bounds.
+    """Symmetric positive definite n×n matrices, with or without bounds on their eigenvalues.
 
     Geodesics may leave the bounds; ``retract`` and ``project`` never do.
 
@@ -78,7 +78,7 @@ class SPD(Manifold):
         return math.inf
 
     def random(self, *batch: int, rng: torch.Generator) -> Tensor:
-        """Haar-random eigenvectors; eigenvalues uniform within the bounds, or log-normal where there are none."""
+        """Haar-random eigenvectors; eigenvalues uniform within the bounds, or log-normal without bounds."""
         return self._composed(*self._draws(*batch, rng=rng))
 
     def random_each(self, count: int, rngs: list[torch.Generator]) -> Tensor:

@@ -67,7 +67,7 @@ class Sphere(Manifold):
         return linalg.unit(linalg.cos_root(q) * x + linalg.sinc_root(q) * v)
 
     def log(self, x: Tensor, y: Tensor) -> Tensor:
-        """At the antipode, where every direction is shortest, one is chosen."""
+        """At the antipode every direction is shortest, and one of them is chosen."""
         x, y = torch.broadcast_tensors(x, y)
         apart, together = y - x, y + x
         # u = y − ⟨x, y⟩ x = sin θ · direction, from whichever of y ± x is small, to keep its digits.

@@ -12,10 +12,11 @@ from nestbo.manifolds import Space
 
 
 class NestedMapping(ABC):
-    """A projection from a manifold onto a smaller one of the same kind, with a right inverse.
+    """A projection from a manifold onto a smaller manifold of the same kind, with a right inverse.
 
-    ``basis`` is the orthonormal matrix W; mappings are immutable. ``project(lift(z)) == z`` by construction. There may
-    be one mapping for each of several runs: the basis is then (*runs, rows, columns), points are (…, *runs, q, *point).
+    ``basis`` is the orthonormal matrix W; mappings are immutable. ``project(lift(z)) == z`` by construction. An object
+    can hold one mapping for each of several runs. Then the basis is (*runs, rows, columns), and points are
+    (…, *runs, q, *point).
     """
 
     basis: Tensor

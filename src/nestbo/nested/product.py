@@ -17,9 +17,9 @@ from nestbo.nested.identity import Identity
 
 @dataclass(frozen=True, eq=False)
 class NestedProduct(NestedMapping):
-    """Each factor is mapped by itself; ``Identity`` leaves one whole.
+    """Each factor has its own mapping; ``Identity`` leaves a factor whole.
 
-    ``basis`` is the bases of the factors that have one, packed flat, (*runs, size).
+    ``basis`` holds the bases of all factors that have one, packed flat, (*runs, size).
     """
 
     mappings: tuple[NestedMapping, ...]

@@ -85,7 +85,7 @@ class NestedSPD(_Matrices):
     ``basis`` is W, (*runs, D, d). ``complement`` is P = V B Vᵀ, (D, D) or (*runs, 1, D, D), with V any completion of W
     and B positive definite: VVᵀ, clipped to the bounds, unless given. ``coupling`` is K, (d, D) or (*runs, 1, d, D),
     with K W = 0 and norm < 1: zero unless given.
-    The lift is positive definite for all of these; where the space has bounds, K is shortened as far as they ask.
+    The lift is always positive definite. If the space has bounds, K is shortened until the lift respects them.
     """
 
     basis: Tensor
@@ -111,7 +111,7 @@ class NestedSPD(_Matrices):
         return self._within_bounds(lambda t: blocks + t[..., None, None] * (cross + cross.mT), blocks)
 
     def lift_near(self, z: Tensor, x: Tensor) -> Tensor:
-        """With the complement and the coupling of x."""
+        """The lift with the complement and the coupling of x."""
         if self.basis.shape[-1] == self.space.n:
             return self.lift(z)
         rest = linalg.completion(self._frame)
@@ -162,7 +162,8 @@ class NestedLogSPD(_Matrices):
     """project(X) = exp(Wᵀ log(X) W) and lift(Z) = exp(W log(Z) Wᵀ + H): exact nesting for the log-Euclidean metric.
 
     ``basis`` is W, (*runs, D, d). ``offset`` is H, (D, D) or (*runs, 1, D, D), symmetric without a block WᵀHW: zero,
-    clipped to the bounds, unless given. Where the space has bounds, H is drawn towards that default as far as they ask.
+    clipped to the bounds, unless given. If the space has bounds, H is moved towards the default
+    until the lift respects them.
     """
 
     basis: Tensor
@@ -193,7 +194,7 @@ class NestedLogSPD(_Matrices):
         return value.log().to(rest) * rest @ rest.mT
 
     def lift_near(self, z: Tensor, x: Tensor) -> Tensor:
-        """With the offset of x."""
+        """The lift with the offset of x."""
         return replace(self, offset=self._outside(linalg.logm(x))).lift(z)
 
     def fit_lift(self, x: Tensor, *, max_iterations: int = 1000) -> Self:

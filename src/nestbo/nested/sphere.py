@@ -24,7 +24,7 @@ class NestedSphere(NestedMapping):
     """project(x) = Wᵀx / |Wᵀx| and lift(z) = s·W z + h, with h ⟂ W and s² + |h|² = 1.
 
     ``basis`` is W, (*runs, D+1, d+1); ``offset`` is h, (D+1,) or (*runs, 1, D+1), zero unless given. Distances on the
-    latent sphere depend on W through its span only, and on h not at all (paper, appendix B).
+    latent sphere depend only on the span of W, and not on h (paper, appendix B).
     """
 
     basis: Tensor
@@ -108,7 +108,7 @@ class NestedSphere(NestedMapping):
         return linalg.unit(self.scale.unsqueeze(-1) * (z @ self.basis.mT) + self.offset)
 
     def lift_near(self, z: Tensor, x: Tensor) -> Tensor:
-        """The nearest point to x over z, with s ≥ 0.1: on the far half of the fibre there is none."""
+        """The nearest point to x that projects to z, with s ≥ 0.1."""
         inside, outside = z @ self.basis.mT, self._outside(x)
         along, across = linalg.inner(inside, x).unsqueeze(-1), linalg.norm(outside).unsqueeze(-1)
         s = (along / torch.hypot(along, across)).clamp(_LEAST_SCALE, 1)

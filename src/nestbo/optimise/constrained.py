@@ -63,7 +63,7 @@ def exact_penalty(
     tolerance: float = 1e-6,
     max_rounds: int = 50,
 ) -> ConstrainedResult:
-    """As ``augmented_lagrangian``, with a smoothed ℓ₁ penalty of finite weight instead of multipliers."""
+    """Like ``augmented_lagrangian``, with a smoothed ℓ₁ penalty of finite weight instead of multipliers."""
     problem = _Problem(Batch(f, manifold, start, ()), inequalities, equalities, _ExactPenalty(), tolerance)
     return problem.solve(max_rounds)
 

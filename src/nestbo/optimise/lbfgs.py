@@ -48,8 +48,8 @@ def lbfgs(
     """Minimise f from every start in a batch, to a gradient norm of ``tolerance``, with first derivatives only.
 
     ``f`` and ``data`` are as in ``trust_region``; ``memory`` is the number of past steps that shape the direction. An
-    iteration is one evaluation, also where its step is not taken. The bounds of the space are respected. Where f is
-    ``steady``, doing the same operations at every call and keeping nothing in Python, a GPU replays its iterations.
+    iteration is one evaluation, even if its step is rejected. The bounds of the space are respected. Set ``steady``
+    if f does the same operations at every call and keeps nothing in Python: then a GPU replays its iterations.
     """
     check_options(tolerance=tolerance, max_iterations=max_iterations)
     check_size("memory", memory)

@@ -48,15 +48,15 @@ def trust_region(
 ) -> Result:
     """Minimise f from every start in a batch, to a gradient norm of ``tolerance``.
 
-    ``f`` maps points (*batch, *point) to values (*batch), each depending on its own point only; it is called with
-    whatever part of the batch is still running. If elements differ in more than their point, ``data`` are tensors
-    that begin with the first batch axis and reach ``f(x, *data)`` in step with it. ``constraints`` maps points to
-    c(x) ≥ 0, shape (*batch) or (*batch, m); from a feasible start every iterate is feasible. The bounds of the space
-    itself are always respected. ``hessian="differences"`` replaces double backward by differences of gradients.
+    ``f`` maps points (*batch, *point) to values (*batch). Each value depends on its own point only, because ``f`` is
+    called with the part of the batch that is still running. If the elements have further data, ``data`` are tensors
+    that begin with the first batch axis, and ``f(x, *data)`` gets the rows that belong to x. ``constraints`` maps
+    points to c(x) ≥ 0, shape (*batch) or (*batch, m); from a feasible start every iterate is feasible. The bounds of
+    the space are always respected. ``hessian="differences"`` replaces double backward by differences of gradients.
 
-    Derivatives in closed form save those of torch: ``gradient`` maps points to Euclidean gradients (*batch, *point), a
-    function ``hessian`` maps points and vectors v of that shape to products of the Euclidean Hessian with v, as
-    ``hessian(x, v, *data)``. With a gradient alone, "exact" differentiates it once.
+    You can give derivatives in closed form. ``gradient`` maps points to Euclidean gradients (*batch, *point). A
+    function ``hessian(x, v, *data)`` returns the product of the Euclidean Hessian with vectors v. With a gradient and
+    without such a function, "exact" differentiates the gradient once.
 
     >>> import torch, nestbo as nb
     >>> starts = nb.Sphere(3).random(8, rng=torch.Generator().manual_seed(0))

@@ -17,12 +17,12 @@ FEWEST = 3  # values for which leaving one out says something
 
 
 def summarise(study: Study) -> dict[str, Any]:
-    """What a study has found, as numbers, texts and lists that ``json`` can write.
+    """The results of a study as numbers, texts and lists that ``json`` can write.
 
-    ``values`` and ``best_so_far`` have an entry per finished trial, None where there is no number; ``leave_one_out``
-    is None without a model or with fewer than three values; ``arms`` is empty unless several compete. Where there are
-    several objectives, ``values`` has a list for each trial, ``leave_one_out`` an entry for each objective, and
-    ``front`` and ``hypervolume`` stand in place of ``best`` and ``best_so_far``.
+    ``values`` and ``best_so_far`` have an entry for each finished trial, or None if there is no number.
+    ``leave_one_out`` is None without a model or with fewer than three values. ``arms`` is empty unless several models
+    compete. With several objectives, ``values`` has a list for each trial, ``leave_one_out`` has an entry for each
+    objective, and ``front`` and ``hypervolume`` replace ``best`` and ``best_so_far``.
     """
     view = View(study)
     if view.history.several:

@@ -26,9 +26,9 @@ class Problem:
 
     Args:
         name: The name of the function.
-        space: Where it is minimised.
-        mapping: From the space to the small manifold on which the function lives.
-        function: The function of coordinates there.
+        space: The space on which it is minimised.
+        mapping: The mapping from the space to the small manifold on which the function is defined.
+        function: The function of coordinates of the small manifold.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Problem:
 
     @property
     def optimum(self) -> Tensor | None:
-        """A point at which the optimal value is attained, or None where it is approached only."""
+        """A point that attains the optimal value; None if no point attains it."""
         _, attained, t = self._optimum
         if not attained:
             return None
@@ -81,10 +81,10 @@ def problem(name: str, space: Space, *, latent_dim: int | None = None, seed: int
 
     Args:
         name: A name of ``nestbo.problems.PROBLEMS``.
-        space: Where it is minimised.
-        latent_dim: The size of the small manifold on which the function lives, behind a projection; None for the space
-            itself.
-        seed: The projection is drawn from it.
+        space: The space on which it is minimised.
+        latent_dim: The size of the small manifold on which the function is defined. A random projection leads to it.
+            Without a size, the function is defined on the space itself.
+        seed: The seed of the random projection.
 
     >>> from nestbo import Sphere
     >>> hidden = problem("rosenbrock", Sphere(50), latent_dim=5, seed=7)

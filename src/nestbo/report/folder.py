@@ -27,9 +27,9 @@ _COLOURS, _LINES = (BLUE, RED, GREEN, ORANGE, GREY), ("solid", "dash", "dot")
 
 
 class Folder:
-    """The studies in the files of a folder that end in .db; those that are begun later are found, too.
+    """The studies in the files of a folder that end in .db, including studies that begin later.
 
-    ``state`` says what there is of a study, ``draw`` makes the whole report of a study of this name in this state.
+    ``state`` returns the state of a study as a text. ``draw`` makes the report of a study, given its name and state.
     """
 
     def __init__(self, path: Path, state: Callable[[Study], str], draw: Callable[[Study, str, str], str]) -> None:
@@ -104,12 +104,12 @@ class Card:
 
 
 def overview(studies: dict[str, Study], *, name: str, live: str | None = None) -> str:
-    """Studies side by side as one HTML page, without their models: what they found, and how it came.
+    """Several studies side by side as one HTML page, without their models.
 
     Args:
-        studies: By name.
+        studies: The studies by name.
         name: The title of the page.
-        live: The state that it shows, if it is served.
+        live: The state that the page shows, if it is served.
     """
     snapshots = {each: Snapshot(study, fitted=False) for each, study in studies.items()}
     charts = {each: attempt(partial(_progress, now))[0] for each, now in snapshots.items()}

@@ -27,10 +27,11 @@ _PACKAGES = ("nestbo", "torch", "gpytorch", "botorch", "numpy", "scipy", "matplo
 
 
 def page(study: Study, *, name: str = "study", facts: Mapping[str, Any] | None = None, live: str | None = None) -> str:
-    """The study as HTML, all in one: pictures, table, style and script are inside, and no network is needed.
+    """The study as one HTML page. Pictures, table, style and scripts are inside, and it needs no network.
 
-    ``name`` is its title, and ``facts`` are more lines for its settings; a ``budget`` also gives a bar of progress.
-    With ``live``, the state that it shows, the page asks its server whether there is another one (``Watch``).
+    ``name`` is the title, and ``facts`` are further lines of the settings; a ``budget`` among them gives a bar of
+    progress. ``live`` is the state that the page shows: the page asks its server (``Watch``) whether the state has
+    changed.
     """
     about = _about(study, Snapshot(study), name, facts or {})
     return rendered("page.html", about | {"live": live})

@@ -60,11 +60,11 @@ def _no_room(name: str) -> Live | None:
 
 
 class Watch:
-    """A server of one page, on this machine's own address, where no other machine can reach it.
+    """A server of one page, on the local address of this machine, which no other machine can reach.
 
-    ``state`` says what there is and ``draw`` makes the page of a state; port 0 takes any free one. ``room`` gives the
-    page under a name, where there are more than one. Requests that name
-    another host are refused, so that no web site can read the page through the browser.
+    ``state`` returns the current state as a text, and ``draw`` makes the page of a state. Port 0 takes any free port.
+    If there are several pages, ``room`` returns the page of a name. Requests that name another host are refused, so
+    that no web site can read the page through the browser.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ def strategy(text: str) -> Strategy:
     """The strategy that a text specifies: ``strategy("gabo:kernel=gaussian")``, ``strategy("hdgabo:latent_dim=5")``.
 
     Args:
-        text: Its text form, such as "gabo:initial=3".
+        text: The text form of a strategy, such as "gabo:initial=3".
     """
     method: Strategy = parse(text, STRATEGIES, "strategy")
     return method
@@ -38,13 +38,13 @@ def stored_strategy(text: str) -> Strategy:
     """The strategy that a store names, which an earlier version may have written.
 
     Args:
-        text: Its text form.
+        text: The text form of a strategy.
     """
     return strategy(without_retired(text) if isinstance(text, str) else text)
 
 
 def default_strategy(space: Space, *, several: bool = False) -> Strategy:
-    """The method for who names none: HD-GaBO above ten dimensions, GaBO below and for several objectives."""
+    """The default method: HD-GaBO above ten dimensions, GaBO below and for several objectives."""
     return HDGaBO() if space.dim > _SMALL and not several else GaBO()
 
 

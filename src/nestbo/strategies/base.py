@@ -24,7 +24,7 @@ _SATISFIED = "to satisfy the constraints"
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A point to evaluate, and what the method remembers of it.
+    """A point to evaluate, and the memory of the method.
 
     Args:
         x: The point.
@@ -40,12 +40,12 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Standing:
-    """How well one of several competing models does: its suggestions, their share of all, and its chance of success.
+    """How well one of several competing models does.
 
     Args:
-        arm: Its name.
-        suggestions: How many it has made.
-        share: Their share of all.
+        arm: The name of the model.
+        suggestions: The number of its suggestions.
+        share: Their share of all suggestions.
         score: Its chance of success.
     """
 
@@ -68,13 +68,13 @@ class Strategy(Specified, ABC):
         """One point for each run, (runs, *point), with a memory: the core, in which runs are a batch axis.
 
         Args:
-            space: Where the points lie.
+            space: The space of the points.
             runs: The data: evaluations, pending points and memories of each run.
         """
 
     @property
     def repeats(self) -> bool:
-        """Whether a point that is known may be suggested again: published methods do so, to the letter."""
+        """Whether a known point may be suggested again. Methods as published do so."""
         return False
 
     @property
@@ -83,26 +83,26 @@ class Strategy(Specified, ABC):
         return False
 
     def check(self, space: Space) -> None:
-        """Raise if the method cannot work on this space: before anything is evaluated, not after.
+        """Raise an error if the method cannot work on this space, before anything is evaluated.
 
         Args:
-            space: Where the points lie.
+            space: The space of the points.
         """
 
     def models(self, space: Space, runs: Runs) -> dict[str, Surrogate]:
-        """The surrogates behind the next suggestion, by name, the leading one first; none for a method without.
+        """The surrogates behind the next suggestion by name, the leading one first; empty for a method without models.
 
         Args:
-            space: Where the points lie.
+            space: The space of the points.
             runs: The data: evaluations, pending points and memories of each run.
         """
         return {}
 
     def standings(self, space: Space, runs: Runs) -> list[Standing]:
-        """How the competing arms of a method are doing in the first run; none for a method without.
+        """How the competing models of a method do in the first run; empty for a method without competing models.
 
         Args:
-            space: Where the points lie.
+            space: The space of the points.
             runs: The data: evaluations, pending points and memories of each run.
         """
         return []
@@ -116,13 +116,13 @@ class Strategy(Specified, ABC):
         *,
         constraints: Constraints | None = None,
     ) -> list[Suggestion]:
-        """``n`` different points to evaluate next, each chosen with the earlier ones pending, all of them allowed.
+        """``n`` different points to evaluate next, all allowed. Each is chosen with the earlier ones pending.
 
         Args:
-            space: Where the points lie.
-            history: All trials so far, with values whose best is the least.
-            n: How many points.
-            rng: Where random numbers come from.
+            space: The space of the points.
+            history: All trials so far, with values to minimise.
+            n: The number of points.
+            rng: The generator of random numbers.
             constraints: Constraints known in advance, if there are any.
         """
         runs, suggestions = Runs.of(space, history, rng, constraints), []
@@ -141,7 +141,7 @@ class Strategy(Specified, ABC):
 
 
 def check_memory(found: Any) -> None:
-    """Refuse what a method of a user gives instead of a memory, a dict say."""
+    """Refuse anything but a memory, such as a dict, from a method of a user."""
     if not isinstance(found, Memory):
         raise ArgumentError(
             f"The memory of a suggestion is a nestbo.Memory, got {shown(found)}. "

@@ -28,8 +28,8 @@ class DropoutBO(InCoordinates):
             Dropout-Copy, 1 its Dropout-Random, in between its Dropout-Mix.
         coordinates: "matrix" for the entries of a point, or "cholesky" for the factors of SPD matrices.
         acquisition: The acquisition function: "ei", "logei", "lognei" or "ucb".
-        initial: How many random points come first.
-        optimiser: How the acquisition function is climbed: "lbfgs" or "slsqp".
+        initial: The number of random points at the beginning.
+        optimiser: The optimiser of the acquisition function: "lbfgs" or "slsqp".
     """
 
     latent_dim: int

@@ -22,8 +22,8 @@ class EuclideanBO(InCoordinates):
     Args:
         coordinates: "matrix" for the entries of a point, or "cholesky" for the factors of SPD matrices.
         acquisition: The acquisition function: "ei", "logei", "lognei" or "ucb".
-        initial: How many random points come first.
-        optimiser: How the acquisition function is climbed: "lbfgs" or "slsqp".
+        initial: The number of random points at the beginning.
+        optimiser: The optimiser of the acquisition function: "lbfgs" or "slsqp".
 
     >>> import nestbo as nb
     >>> study = nb.Study(nb.SPD(2, eigenvalues=(0.1, 2)), EuclideanBO(coordinates="cholesky"), seed=0)

@@ -25,19 +25,18 @@ _FEWEST = 2  # evaluations that make a model
 class REMBO(InCoordinates):
     """Search a random subspace: x = A y, projected to the space, with A Gaussian and |y_i| ≤ √d (Wang et al. 2013).
 
-    Embeddings are drawn once, as memories keep their seeds as ``frame``. The first two points of each are random.
-
-    The model sees A⁺x, which is y where the projection had nothing to do. Where it had, several y give the same x (all
-    of a ray, on the sphere), and are then one input.
+    Each embedding A is drawn once; memories keep its seed as ``frame``. The first two points of each embedding are
+    random. The model sees A⁺x, which is y if the projection changes nothing. If the projection changes a point, several
+    y give the same x (a whole ray on the sphere), and the model sees them as one input.
 
     Args:
-        latent_dim: d, the dimension of the subspace.
-        embeddings: How many subspaces take turns, each with a model of its own evaluations: one alone may miss the
-            optimum.
+        latent_dim: The dimension d of the subspace.
+        embeddings: The number of subspaces that take turns. Each has a model of its own evaluations. A single subspace
+            may miss the optimum.
         coordinates: "matrix" for the entries of a point, or "cholesky" for the factors of SPD matrices.
         acquisition: The acquisition function: "ei", "logei", "lognei" or "ucb".
-        initial: How many random points come first.
-        optimiser: How the acquisition function is climbed: "lbfgs" or "slsqp".
+        initial: The number of random points at the beginning.
+        optimiser: The optimiser of the acquisition function: "lbfgs" or "slsqp".
     """
 
     latent_dim: int

@@ -24,18 +24,18 @@ _TIE = 1e-6
 
 @dataclass(frozen=True, repr=False)
 class SIRBO(InCoordinates):
-    """Learn a few directions from the evaluations so far, and model in these (Zhang, Li and Su 2019).
+    """Learn a few directions from the evaluations so far, and model the values along them (Zhang, Li and Su 2019).
 
-    The model sees z = Bᵀx, with orthonormal directions B found anew each time.
+    The model sees z = Bᵀx, with orthonormal directions B that are computed again for each suggestion.
 
     Args:
-        latent_dim: How many directions.
+        latent_dim: The number of directions.
         within: "subspace" maximises the acquisition function over z, whose preimage of least norm, B z, is projected to
             the space; "space" maximises it over the space itself.
         coordinates: "matrix" for the entries of a point, or "cholesky" for the factors of SPD matrices.
         acquisition: The acquisition function: "ei", "logei", "lognei" or "ucb".
-        initial: How many random points come first.
-        optimiser: How the acquisition function is climbed: "lbfgs" or "slsqp".
+        initial: The number of random points at the beginning.
+        optimiser: The optimiser of the acquisition function: "lbfgs" or "slsqp".
     """
 
     latent_dim: int

@@ -45,7 +45,7 @@ class Asking(Record):
         """A new trial to evaluate, or a list of different ones. Points that were enqueued come first.
 
         Args:
-            n: How many trials; without it, one.
+            n: The number of trials. Without it, one trial is returned.
             among: Candidates, a tensor (k, *point) or a list of points. The trial is the candidate with the largest
                 acquisition value. No candidate is chosen twice, unless values are noisy.
             fixed: Values of some parameters by name, such as ``{"tool": "soft"}``. The other parameters are chosen to

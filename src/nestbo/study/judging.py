@@ -39,7 +39,7 @@ class Judging(Record):
         return self.best if found is None else found.trial
 
     def recommendation(self) -> Recommendation | None:
-        """The told trial with the best posterior mean, with what the model expects there; None for exact values."""
+        """The told trial with the best posterior mean, and what the model expects there; None for exact values."""
         history = self._read()
         history.check_one("recommended trial")
         told = [trial for trial in history.finished if trial.status == "told" and trial.feasible]

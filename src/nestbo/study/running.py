@@ -60,8 +60,8 @@ class Running(Asking, Adding, Mending, Judging):
             progress: Whether to show progress on stderr, or a reporter of your own.
             executor: An executor of ``concurrent.futures``, or a class of executors. ``run`` replaces an executor of
                 the class if it breaks. A trial whose worker died is evaluated again.
-            workers: How many evaluations ``executor`` makes at a time. Each worker gets a new point as soon as it is
-                free.
+            workers: The number of evaluations that ``executor`` makes at a time. Each worker gets a new point as soon
+                as it is free.
             timeout: Seconds after which an evaluation is ended and counts as failed. Each evaluation then runs in a
                 forked process of its own.
 

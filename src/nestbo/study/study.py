@@ -19,9 +19,9 @@ class Study(Running, Fronts, Tables):
     continues as if nothing had happened.
 
     Args:
-        space: Where the points lie.
+        space: The space of the points.
         strategy: The method. The default is HDGaBO above ten dimensions, GaBO below and for several objectives.
-        seed: It determines all random choices.
+        seed: The seed of all random choices.
         store: A path of a file that keeps the study; without one it is in memory.
         objectives: The names of several objectives. ``tell`` then takes a value for each, ``front`` has the trials that
             nothing dominates, and suggestions try to extend the front. Leave it out for a single objective.

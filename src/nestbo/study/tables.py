@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Tables(Reading):
-    """The part of a study that gives its trials away."""
+    """The part of a study that exports its trials."""
 
     def to_dataframe(self) -> DataFrame:
         """The trials as a pandas table. pandas has to be installed.

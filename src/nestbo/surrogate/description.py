@@ -18,12 +18,12 @@ from nestbo.surrogate.metric import Metric
 
 @dataclass(frozen=True)
 class Description:
-    """What is fitted: what a model sees of a point, and how its parameters are chosen.
+    """Which model is fitted: how it sees a point, and how its parameters are chosen.
 
-    ``kernel`` lives on the space itself or, with a ``nesting``, on the latent space, whose basis is then learned.
-    ``outputs`` makes the map from values to the model's units, ``criterion`` is what a fit minimises, and ``priors``
-    makes it maximum a posteriori instead of maximum likelihood. With a ``metric`` the kernel lives on what the metric
-    makes of points of that space, and the metric is learned, too.
+    The ``kernel`` is defined on the space itself. With a ``nesting``, it is defined on the latent space, and the basis
+    is learned. ``outputs`` makes the map from values to the units of the model. ``criterion`` is what a fit minimises.
+    With ``priors``, a fit is maximum a posteriori instead of maximum likelihood. With a ``metric``, the kernel sees
+    points after the metric has transformed them, and the metric is learned, too.
     """
 
     kernel: ManifoldKernel
@@ -35,7 +35,7 @@ class Description:
 
 
 class Effort(Enum):
-    """How much a fit does: nothing where it is known already, a few steps from the one before, or a search anew."""
+    """How much a fit does: nothing if it is known already, a few steps from the last fit, or a new search."""
 
     NONE = 0
     FEW_STEPS = 1
@@ -44,11 +44,11 @@ class Effort(Enum):
 
 @dataclass(frozen=True)
 class Data:
-    """What a model is fitted to: x (runs, n, *point), y (runs, n) with n ≥ 1, and one generator per run.
+    """The data of a fit: x (runs, n, *point), y (runs, n) with n ≥ 1, and one generator per run.
 
-    ``noise`` is the variance of the noise in y, if it is known, or that of each value (runs, n); a map of the outputs
-    that is not linear has no use for it. ``chosen_of`` says of how many evaluations these were chosen; None if they are
-    all there are.
+    ``noise`` is the variance of the noise in y, or the variance of each value (runs, n), if it is known. Maps of the
+    outputs that are not linear ignore it. If the data are a selection, ``chosen_of`` is the number of all evaluations;
+    otherwise it is None.
     """
 
     x: Tensor

@@ -41,9 +41,10 @@ def fit(
 ) -> Surrogate:
     """Fit a model to the data of each run: length scales, noise, mean and scale, and with a nesting the basis.
 
-    A fit takes a few steps from the ``previous`` one of each run, or, where it is to start anew or there is none before
-    it, many steps from several starts; a ``guess`` of the basis is one of them. It does not fail: where nothing finite
-    was found, its first start stands in, with shorter length scales if the Gram matrix wants them, and the fit says so.
+    A fit takes a few steps from the ``previous`` fit of each run. Without a previous fit, or for a new search, it takes
+    many steps from several starts; a ``guess`` of the basis is one of the starts. A fit does not fail. If it finds
+    nothing finite, its first start is used, with shorter length scales if the Gram matrix needs them, and the fit
+    is marked as failed.
     """
     targets = Targets.of(model, data)
     varied = _varied(model, targets.known, guess)

@@ -35,9 +35,9 @@ class _Posterior(GPyTorchPosterior):  # type: ignore[misc]
 class GP(Model):  # type: ignore[misc]
     """A Gaussian process posterior, in the units of its training values.
 
-    kernel, x (*runs, n, *point), z (*runs, n), length scales (*runs, scales), and per run the mean, the variance of the
-    signal and that of the noise relative to it; ``root`` is the factor of the noisy Gram matrix, where it is at hand.
-    As a BoTorch model it takes points flattened to vectors.
+    It has a kernel, points x (*runs, n, *point), values z (*runs, n) and length scales (*runs, scales). Each run has a
+    mean, a variance of the signal, and a variance of the noise relative to the signal. ``root`` is the factor of the
+    noisy Gram matrix, if it is known. As a BoTorch model, the process takes points flattened to vectors.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class GP(Model):  # type: ignore[misc]
     def given(self, x: Tensor) -> GP:
         """The process as if points x (*runs, m, *point) had been evaluated, too, with the values it expects there.
 
-        They get more and more noise where rounding leaves their Gram matrix indefinite.
+        If rounding makes the Gram matrix indefinite, these points get more and more noise.
         """
         cross = self.inverse_root @ self._cross(x).mT
         rest, noise = self.kernel.correlation(x, x, self.lengthscale) - cross.mT @ cross, self.noise

@@ -20,13 +20,12 @@ _BLUR = 1e-6  # of the variance of the signal, added to what is drawn: its round
 
 @dataclass(frozen=True)
 class Surrogate:
-    """A fitted model of the objective of each of several runs, a batch axis in front of all; ``Model`` is one of them.
+    """Fitted models of the objectives of several runs, with the runs as a leading axis. ``Model`` is a single one.
 
-    ``mapping`` leads to the latent space, where ``gp`` lives in the model's units.
-
-    ``outputs`` is the map between these units and the objective's, ``fits`` are where the next fit of each run starts,
-    and ``loss`` (*runs) is what the fit has minimised. With a ``metric`` that was learned, ``gp`` lives on what the
-    metric makes of latent points.
+    ``mapping`` maps points to the latent space, on which the process ``gp`` is defined in the units of the model.
+    ``outputs`` maps between these units and the units of the objective. ``fits`` are the starts of the next fits, and
+    ``loss`` (*runs) is the minimised loss. With a learned ``metric``, ``gp`` sees latent points after the metric has
+    transformed them.
     """
 
     gp: GP
@@ -88,11 +87,11 @@ class Surrogate:
 
 @dataclass(frozen=True)
 class Model:
-    """A fitted model of an objective: ``mapping`` leads to the latent space, where ``gp`` lives in the model's units.
+    """A fitted model of an objective. ``mapping`` maps points to the latent space, on which ``gp`` is defined.
 
-    It is that of a single run: the basis of the mapping is one matrix, length scales are (scales,), data (n, *point)
-    and (n,). ``outputs`` is the map between the model's units and the objective's, negated where a study maximises;
-    ``fit`` is where the next fit starts, and ``loss`` is what the fit has minimised.
+    It is the model of a single run: the basis of the mapping is one matrix, length scales are (scales,), data (n,
+    *point) and (n,). ``outputs`` maps between the units of the model and the units of the objective, and changes the
+    sign if a study maximises. ``fit`` is the start of the next fit, and ``loss`` is the minimised loss.
     """
 
     gp: GP
@@ -121,9 +120,9 @@ class Model:
         return self.outputs.inverse(mean + deviations * variance.sqrt()).reshape(self._batch(x))
 
     def draws(self, x: Any, count: int, rng: torch.Generator) -> Tensor:
-        """Functions that the model holds possible, at points x (q, *point) of the ambient space: (count, q).
+        """Random functions from the posterior of the model, at points x (q, *point) of the ambient space: (count, q).
 
-        They are drawn jointly, which takes a time that grows with the third power of q.
+        The values are drawn jointly. The time grows with the third power of q.
         """
         x = self.mapping.ambient.check(x).double()
         flat = self._seen(x).flatten(1)
