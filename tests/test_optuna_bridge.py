@@ -391,30 +391,30 @@ from nestbo.optuna import ManifoldSampler, suggest
 space = nb.Product(nb.Sphere(2), nb.Box(0, 1))
 sampler = ManifoldSampler(space, nb.HDGaBO(latent_dim=(1, None), initial=3))
 study = optuna.load_study(study_name="robot", storage=sys.argv[1], sampler=sampler)
-study.optimize(lambda trial: float((space.embed(suggest(trial, space)) - 0.3).square().sum()), n_trials=3)
+study.optimize(lambda trial: float((space.embed(suggest(trial, space)) - 0.3).square().sum()), n_trials=4)
 """
 
 
 def test_several_processes_share_a_file(tmp_path):
-    """Three workers, one SQLite file; what they wrote is complete, distinct, on the manifold, and goes on."""
+    """Two workers, one SQLite file; what they wrote is complete, distinct, on the manifold, and goes on."""
     store, space = f"sqlite:///{tmp_path}/robot.db", Product(Sphere(2), Box(0, 1))
     optuna.create_study(study_name="robot", storage=store)
     alone = {**os.environ, "OMP_NUM_THREADS": "1"}
     workers = [
-        subprocess.Popen([sys.executable, "-c", WORKER, store], stderr=subprocess.PIPE, env=alone) for _ in range(3)
+        subprocess.Popen([sys.executable, "-c", WORKER, store], stderr=subprocess.PIPE, env=alone) for _ in range(2)
     ]
     ends = [worker.communicate(timeout=250)[1].decode() for worker in workers]
-    assert [worker.returncode for worker in workers] == [0, 0, 0], "\n".join(ends)
+    assert [worker.returncode for worker in workers] == [0, 0], "\n".join(ends)
     method = HDGaBO(latent_dim=(1, None), initial=3)
     study = optuna.load_study(study_name="robot", storage=store, sampler=ManifoldSampler(space, method))
-    assert [t.state for t in study.trials] == [TrialState.COMPLETE] * 9
+    assert [t.state for t in study.trials] == [TrialState.COMPLETE] * 8
     points = torch.stack([point(t, space) for t in study.trials])
     space.check(points)
-    assert (torch.cdist(points, points) + torch.eye(9) > 1e-9).all()
+    assert (torch.cdist(points, points) + torch.eye(8) > 1e-9).all()
     assert [value(space, x) for x in points] == [t.value for t in study.trials]
     assert sum(t.memory.arm is not None for t in study.sampler.history(study)) >= 3
     study.optimize(lambda trial: value(space, suggest(trial, space)), n_trials=1)
-    assert len(study.trials) == 10
+    assert len(study.trials) == 9
     assert study.best_trial.params == params(point(study.best_trial, space), space)
 
 
@@ -567,7 +567,7 @@ class TestBeside:
 
     def test_they_are_modelled(self):
         study = optuna.create_study(sampler=ManifoldSampler(nb.Simplex(2), seed=0))
-        study.optimize(self.objective, n_trials=22)
+        study.optimize(self.objective, n_trials=17)
         assert study.best_params["solver"] is None
         assert study.best_value < 0.4
 

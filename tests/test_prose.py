@@ -32,7 +32,13 @@ def registries():
         registry.update(before)
 
 
-@pytest.mark.usefixtures("registries")
+@pytest.fixture
+def uncompiled(monkeypatch):
+    """BoTorch compiles no kernel, which takes a minute on a new machine and changes no result."""
+    monkeypatch.setattr("botorch.acquisition.multi_objective.logei._load_attempted", True, raising=False)
+
+
+@pytest.mark.usefixtures("registries", "uncompiled")
 @pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text())], ids=lambda p: p.name)
 def test_code_on_pages_runs(page, tmp_path, monkeypatch, capsys):
     """The blocks of a page run in order, in one namespace; a comment after a print says what it prints."""

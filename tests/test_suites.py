@@ -126,14 +126,14 @@ class TestRunning:
         lines = []
         for cell in cells[:1]:
             run_trials(cell.trials, 6, tmp_path / cell.name)
-        assert run(cells, 8, tmp_path, jobs=2, report=lines.append) == []
-        assert lines[0] == "2 of 2 cells to run, 5 steps"
-        assert "5/5 steps" in lines[-2]
+        assert run(cells, 7, tmp_path, jobs=2, report=lines.append) == []
+        assert lines[0] == "2 of 2 cells to run, 3 steps"
+        assert "3/3 steps" in lines[-2]
         assert lines[-1] == "done"
         for cell in cells:
-            alone = run_trials(cell.trials, 8, tmp_path / "alone" / cell.name)
+            alone = run_trials(cell.trials, 7, tmp_path / "alone" / cell.name)
             np.testing.assert_array_equal(np.load(tmp_path / cell.name)["y"], alone.y)
-        run(cells, 8, tmp_path, report=lines.append)
+        run(cells, 7, tmp_path, report=lines.append)
         assert "0 of 2 cells to run, 0 steps" in lines
 
     def test_what_fails_is_told_and_the_others_go_on(self, tmp_path):
@@ -151,7 +151,7 @@ class TestRunning:
 
     def test_a_killed_run_goes_on(self, tmp_path):
         """Killed in the middle, with its processes; what is finished stays, the same command does the rest."""
-        options = ["--methods", "random,gabo", "--problems", "ackley-sphere-50", "--trials", "1", "--budget", "9"]
+        options = ["--methods", "random,gabo", "--problems", "ackley-sphere-50", "--trials", "1", "--budget", "7"]
         command = [sys.executable, "-m", "nestbo.experiment", "run", *options, "--out", str(tmp_path)]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
             deadline = time.monotonic() + 60
@@ -162,7 +162,7 @@ class TestRunning:
         assert before
         main(command[3:])
         for cell in PAPER.cells("random,gabo", "ackley-sphere-50", seeds=[0]):
-            straight = run_trials(cell.trials, 9, tmp_path / "straight" / cell.name)
+            straight = run_trials(cell.trials, 7, tmp_path / "straight" / cell.name)
             after = values(tmp_path)[cell.name]
             np.testing.assert_array_equal(after, straight.y)
             np.testing.assert_array_equal(before.get(cell.name, after), after)

@@ -20,6 +20,8 @@ def printable(text: str, keep: str = "\n") -> str:
     >>> printable("red: \\x1b[31m")
     'red: \\\\x1b[31m'
     """
+    if text.isprintable():
+        return text
     kept = _JOINERS + keep
     return "".join(c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in text)
 
