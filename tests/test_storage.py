@@ -93,11 +93,11 @@ def killed_while_running(path, pause):
 
 
 @pytest.mark.parametrize(
-    ("strategy", "kills", "longest"), [(nb.RandomSearch(), 40, 0.04), (nb.GaBO(), 8, 0.8)], ids=repr
+    ("strategy", "kills", "longest"), [(nb.RandomSearch(), 24, 0.04), (nb.GaBO(), 5, 0.8)], ids=repr
 )
 def test_kills_lose_nothing(strategy, kills, longest, tmp_path, request):
-    """Full run: 250 kills."""
-    kills *= 5 if request.config.getoption("--full") else 1
+    """Full run: 290 kills."""
+    kills *= 10 if request.config.getoption("--full") else 1
     path, chance, told = tmp_path / "s.db", random.Random(0), set()
     nb.Study(nb.Sphere(2), strategy, seed=3, store=path).close()
     for _ in range(kills):
