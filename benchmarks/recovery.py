@@ -120,6 +120,8 @@ def figure(found):
                 alignments = [torch.tensor(c["alignment"]).median().item() for _, c in cells]
                 axis.plot([n for n, _ in cells], alignments, "--" if method == "chance" else "o-", label=method)
             axis.set(xscale="log", title=title(space, d), xlabel="observations", ylim=(0, 1.02))
+            axis.set_xticks(COUNTS, list(map(str, COUNTS)))
+            axis.minorticks_off()
         axes[0].set_ylabel("alignment")
         page.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(METHODS))
         page.savefig(PAGE.parent / "pictures" / "recovery.png", dpi=150)

@@ -8,7 +8,7 @@ from scipy.stats import wilcoxon
 
 from nestbo import ArgumentError
 from nestbo.experiment import SUITES, Task, main
-from nestbo.experiment.figures import _PAPER, _draw, _legend, figures
+from nestbo.experiment.figures import _KNOWN, _draw, _legend, figures
 from nestbo.experiment.pages import report
 from nestbo.experiment.results import Record, Series, results, series
 from nestbo.experiment.statistics import interval, paired, reached, rows, target
@@ -166,7 +166,7 @@ class TestShowing:
         assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
 
     def test_legends_of_long_names_are_not_cut_and_colours_differ(self):
-        labels = list(_PAPER)
+        labels = list(_KNOWN)
         found = {ACKLEY: {label: series([record(drawn((4, 8), 1.0, k), "gabo")]) for k, label in enumerate(labels)}}
         page = _draw(found, None)
         page.legends[0].remove()
@@ -175,7 +175,7 @@ class TestShowing:
         box = page.legends[-1].get_window_extent()
         assert box.x0 >= 0
         assert box.x1 <= page.bbox.width
-        assert len({colour for colour, _ in _PAPER.values()}) == len(labels)
+        assert len({colour for colour, _ in _KNOWN.values()}) == len(labels)
 
     def test_a_page_is_written_between_its_marks_and_again(self, folder, tmp_path):
         page = tmp_path / "page.md"

@@ -119,7 +119,8 @@ def _evidence(given: Namespace) -> int:
     options["one_version"] = given.one_version
     wrong = evidence.make(given.out, given.archive, parts=parts, say=say, **options)
     if given.pages is not None:
-        evidence.pages(given.pages, [given.archive], say)
+        earlier = given.archive.parent / "paper"  # methods that only earlier versions ran
+        evidence.pages(given.pages, [given.archive, *([earlier] if earlier.is_dir() else [])], say)
     for text in wrong:
         sys.stderr.write(printable(text) + "\n")
     return int(bool(wrong))

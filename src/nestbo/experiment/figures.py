@@ -20,7 +20,7 @@ from nestbo.files import written
 _FLOOR = 1e-10  # of regret, on a logarithmic axis
 TOLERANCES = (0.1, 0.001)  # share of the regret after the initial points at which a problem counts as solved
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#A0522D", "#7F7F7F")  # Okabe and Ito's
-_PAPER = {  # a colour for each method, related ones for a family; a line by variant
+_KNOWN = {  # a colour for each method in all pictures, related ones for a family; a line by variant
     "random": ("#8A8A8A", "-"),
     "bo": ("#E69F00", "-"),
     "cholesky-bo": ("#EBCB5A", "--"),
@@ -40,6 +40,22 @@ _PAPER = {  # a colour for each method, related ones for a family; a line by var
     "hdgabo-unknown": ("#F59A62", ":"),
     "hdgabo-auto": ("#B5338A", "-"),
     "oracle": ("#333333", ":"),
+    "turbo": ("#2F4B7C", "-"),
+    "turbo-logei": ("#6C8EBF", "--"),
+    "turbo-tangent": ("#9DB7DD", ":"),
+    "botorch": ("#8C6D1F", "-"),
+    "saas": ("#C9A227", "--"),
+    "cma-es": ("#1B9E4B", "-."),
+    "tpe": ("#00A6C8", "-."),
+    "optuna-gp": ("#7FD3E3", "--"),
+    "nelder-mead": ("#4D4D4D", ":"),
+    "powell": ("#9ACD32", ":"),
+    "hdgabo-3": ("#F2C14E", "--"),
+    "hdgabo-7": ("#E07A5F", "--"),
+    "hdgabo-10": ("#6A994E", "--"),
+    "hdgabo-auto-3": ("#D98BC0", ":"),
+    "hdgabo-auto-7": ("#8E4585", "-."),
+    "hdgabo-auto-10": ("#5A2A6E", "--"),
 }
 _WIDTH = 10.0  # inches of a picture
 _LETTER, _KEY = 0.072, 0.55  # inches of a letter of a legend, and of the line in front of a name
@@ -113,11 +129,12 @@ def _legend(page: Any, handles: list[Any], names: list[str]) -> None:
 
 
 def _styles(labels: list[str]) -> dict[str, tuple[str, str]]:
-    """A colour and a kind of line for each method."""
-    if set(labels) <= set(_PAPER):
-        return {label: _PAPER[label] for label in labels}
-    styles = itertools.cycle(itertools.product(("-", "--", ":"), _COLOURS))
-    return {label: (colour, line) for label, (line, colour) in zip(labels, styles, strict=False)}
+    """A colour and a kind of line for each method: its own, or one that no other method of the picture has."""
+    known = {label: _KNOWN[label] for label in labels if label in _KNOWN}
+    taken = {colour for colour, _ in known.values()}
+    free = [colour for colour in _COLOURS if colour not in taken]
+    spare = itertools.cycle((colour, line) for line in ("-", "--", ":") for colour in free)
+    return {label: known.get(label) or next(spare) for label in labels}
 
 
 def _curves(axes: Any, task: Task, methods: Mapping[str, Series], styles: Mapping[str, tuple[str, str]]) -> None:

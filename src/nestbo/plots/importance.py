@@ -59,7 +59,7 @@ def _directions(axes: Any, found: list[Share]) -> None:
     shown = found[:_MOST]
     _bars(axes, np.arange(len(shown)), shown, 0.6, BLUE, "")
     axes.set_yticks(np.arange(len(shown)), [share.name for share in shown])
-    _finish(axes, "Share of the slope, of directions searched so far")
+    _finish(axes, "Share of the slope by direction")
 
 
 def _bars(axes: Any, place: Any, found: list[Share], height: float, colour: str, label: str) -> None:
