@@ -643,11 +643,16 @@ def click(chromium, title):
     chromium.execute_script(script, title)
 
 
+def check_quiet(chromium):
+    """The browser complains of nothing, and no attack on the page has run."""
+    assert chromium.get_log("browser") == []
+    assert chromium.execute_script("return window.hit") is None
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_browser_shows_it(chromium, attacked, tmp_path, width):
     shown(chromium, attacked, tmp_path, width)
-    assert chromium.get_log("browser") == []
-    assert chromium.execute_script("return window.hit") is None
+    check_quiet(chromium)
     sizes = chromium.execute_script("return [...document.images].map(i => i.complete && i.naturalWidth)")
     assert len(sizes) == 8
     assert min(sizes) > 100
@@ -669,8 +674,7 @@ def settled(chromium, html, tmp_path, width=1400):
 @pytest.mark.parametrize("width", [1400, 400])
 def test_charts_take_the_place_of_pictures_and_nothing_is_cut(chromium, lab_page, tmp_path, width):
     settled(chromium, lab_page, tmp_path, width)
-    assert chromium.get_log("browser") == []
-    assert chromium.execute_script("return window.hit") is None
+    check_quiet(chromium)
     kinds = chromium.execute_script("return [...document.querySelectorAll('[data-chart]')].map(f => f.dataset.chart)")
     assert kinds == ["convergence", "parameters", "slices", "predictions", "timeline"]
     parts = "figure, figure .chart, .main-svg, table:not(.sortable), section"
