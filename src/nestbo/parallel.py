@@ -61,7 +61,9 @@ class Pool:
                 f"got executor {shown(executor)} and workers {shown(workers)}."
             )
         if not (executor is None or isinstance(executor, Executor) or callable(executor)):
-            raise ArgumentError(f"executor is one of concurrent.futures, or a class of it, got {shown(executor)}.")
+            raise ArgumentError(
+                f"executor is one of concurrent.futures, or a class of executors, got {shown(executor)}."
+            )
         self.workers = 1 if workers is None else check_size("The number of workers", workers)
         self.make = None if executor is None or isinstance(executor, Executor) else executor
         self.executor = Here() if executor is None else executor if isinstance(executor, Executor) else self._made()
@@ -98,7 +100,7 @@ class Pool:
         except Exception as error:  # broken, shut down, or whatever else it says
             raise NestboError(
                 f"The executor takes no more evaluations ({described(error)}). Run again with a new one: "
-                "everything told is kept, and lost trials come first. Of a class such as ProcessPoolExecutor, run "
+                "everything told is kept, and lost trials come first. With a class such as ProcessPoolExecutor, run "
                 "makes a new executor itself."
             ) from error
         if not isinstance(future, futures.Future):

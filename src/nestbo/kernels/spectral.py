@@ -29,7 +29,7 @@ class _Spectral(ManifoldKernel):
     def bounds_of(cls, space: Space) -> tuple[float, float]:
         """From a length scale that 512 degrees resolve, to one at which the kernel is constant."""
         if not isinstance(space, Sphere):
-            raise ArgumentError(f"Spectral kernels are those of a Sphere, got {space}. Use matern52 there.")
+            raise ArgumentError(f"Spectral kernels exist on a Sphere only, got {space}. Use matern52 there.")
         return min(0.02, 1 / space.dim), 1e2
 
     def compare(self, x: Tensor, y: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ def arms(study: Study) -> Figure:
     view = View(study)
     standings = view.standings
     if not standings:
-        return words(view.title, f"{study.strategy} has no arms that compete." if view.told else view.nothing)
+        return words(view.title, f"{study.strategy} has no models that compete." if view.told else view.nothing)
     names = [_START, *(standing.arm for standing in standings)]
     made = figure(view.title, 8.6, 2.9 + 0.32 * len(names))
     cells = made.add_gridspec(2, 2, width_ratios=[2.6, 1], height_ratios=[2.2, 0.32 * len(names)])

@@ -101,7 +101,7 @@ def thomson(space: Space, latent_dim: int | None, seed: int) -> Posed:
     """Σ 1/|x_i − x_j| of six charges on S²: least in an octahedron; the same for every seed."""
     product = _whole("thomson", space, latent_dim, Product)
     if product.factors != (Sphere(2),) * 6:
-        raise ArgumentError(f"The problem 'thomson' is one of six factors Sphere(2), got {space}.")
+        raise ArgumentError(f"The problem 'thomson' needs a product of six Sphere(2), got {space}.")
 
     def value(x: Tensor) -> Tensor:
         charges = torch.stack(product.split(x), -2)
@@ -152,7 +152,9 @@ def registration(space: Space, latent_dim: int | None, seed: int) -> Posed:
     """A body's twelve marks, stretched, turned and moved onto what was measured: mean |R(q) diag(s) a + t − b|²."""
     product = _whole("registration", space, latent_dim, Product)
     if [type(factor) for factor in product.factors] != [Quaternion, Box] or product.factors[1].dim != 6:
-        raise ArgumentError(f"The problem 'registration' is one of Quaternion() and a Box of six, got {space}.")
+        raise ArgumentError(
+            f"The problem 'registration' needs Quaternion() and a Box of six, got {space}."
+        )
     marks = torch.randn(_MARKS, 3, generator=generator(CONSTANTS), dtype=torch.float64)
     truth = product.random(rng=generator(seed))
 
@@ -182,7 +184,7 @@ def stiffness_seen_twice(space: Space, latent_dim: int | None, seed: int) -> Pos
     """Σ |R_k X R_kᵀ − M_k|²: one stiffness seen in two unknown frames."""
     product = _whole("stiffness-seen-twice", space, latent_dim, Product)
     if [type(factor) for factor in product.factors] != [Rotation, Rotation, SPD]:
-        raise ArgumentError(f"The problem 'stiffness-seen-twice' is one of two Rotation(3) and SPD(3), got {space}.")
+        raise ArgumentError(f"The problem 'stiffness-seen-twice' needs two Rotation(3) and one SPD(3), got {space}.")
     truth = product.random(rng=generator(seed))
 
     def seen(x: Tensor) -> Tensor:

@@ -125,7 +125,7 @@ def _cube(name: str, space: Space, latent_dim: int | None, half: float) -> Box:
     if isinstance(space, Box) and latent_dim is None and {*space.lower, *space.upper} == {-half, half}:
         return space
     raise ArgumentError(
-        f"The problem {name!r} is one of a box from {-half:g} to {half:g}, got {space} and latent_dim={latent_dim}."
+        f"The problem {name!r} needs a box from {-half:g} to {half:g}, got {space} and latent_dim={latent_dim}."
     )
 
 

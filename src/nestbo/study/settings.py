@@ -77,7 +77,7 @@ def check_settings(space: Any, strategy: Any, seed: Any) -> None:
             "Product(force=Box(0, 40)) names parameters."
         )
     if strategy is not None and not isinstance(strategy, Strategy):
-        raise ArgumentError(f"The strategy is one such as GaBO(), got {shown(strategy)}.")
+        raise ArgumentError(f"A strategy is an object such as GaBO(), got {shown(strategy)}.")
     if not is_whole(seed) or not 0 <= seed < 2**64:
         raise ArgumentError(f"The seed is a whole number from 0 to 2^64 − 1, got {shown(seed)}.")
 

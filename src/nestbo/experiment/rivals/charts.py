@@ -96,7 +96,7 @@ def tangent(space: Space, base: Tensor) -> Cube:
         return _tangent_sphere(space, base)
     if isinstance(space, SPD):
         return _tangent_matrices(space, base)
-    raise ArgumentError(f"Tangent charts are those of spheres and SPD matrices, got {space}. Use the natural chart.")
+    raise ArgumentError(f"Tangent charts exist for spheres and SPD matrices only, got {space}. Use the natural chart.")
 
 
 def _tangent_sphere(space: Sphere, base: Tensor) -> Cube:
