@@ -354,7 +354,7 @@ def test_arms_show_who_suggested_what():
 
 
 def test_a_strategy_without_arms_says_so():
-    assert "has no arms" in texts(plots.draw(study(nb.Sphere(2), strategy=nb.RandomSearch()), "arms"))
+    assert "has no models" in texts(plots.draw(study(nb.Sphere(2), strategy=nb.RandomSearch()), "arms"))
 
 
 def test_a_summary_has_the_standings_of_models_that_compete():

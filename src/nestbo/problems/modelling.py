@@ -152,9 +152,7 @@ def registration(space: Space, latent_dim: int | None, seed: int) -> Posed:
     """A body's twelve marks, stretched, turned and moved onto what was measured: mean |R(q) diag(s) a + t − b|²."""
     product = _whole("registration", space, latent_dim, Product)
     if [type(factor) for factor in product.factors] != [Quaternion, Box] or product.factors[1].dim != 6:
-        raise ArgumentError(
-            f"The problem 'registration' needs Quaternion() and a Box of six, got {space}."
-        )
+        raise ArgumentError(f"The problem 'registration' needs Quaternion() and a Box of six, got {space}.")
     marks = torch.randn(_MARKS, 3, generator=generator(CONSTANTS), dtype=torch.float64)
     truth = product.random(rng=generator(seed))
 
