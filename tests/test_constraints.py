@@ -192,7 +192,7 @@ class TestObserved:
 
     @pytest.mark.parametrize("method", [nb.GaBO(), nb.HDGaBO(1), nb.EuclideanBO()], ids=repr)
     def test_they_are_learned(self, method):
-        study = nb.Study(nb.Sphere(2), method, seed=0).run(self.objective, 14, progress=False)
+        study = nb.Study(nb.Sphere(2), method, seed=0).run(self.objective, 12, progress=False)
         assert -0.25 <= study.best.value < -0.2
         assert study.best.constraints[0] >= 0
         later = list(study.history)[6:]

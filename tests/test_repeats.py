@@ -57,8 +57,9 @@ def test_a_default_study_repeats_nothing(space, request):
     assert repeats(space, study.history) == 0
 
 
-def test_thirty_evaluations_of_a_plane():
-    study = nb.Study(SQUARE, seed=0).run(lambda x: float(x.sum()), 30, progress=False)
+def test_many_evaluations_of_a_plane(request):
+    budget = 30 if request.config.getoption("--full") else 20
+    study = nb.Study(SQUARE, seed=0).run(lambda x: float(x.sum()), budget, progress=False)
     assert repeats(SQUARE, study.history) == 0
 
 

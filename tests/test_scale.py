@@ -132,7 +132,7 @@ class TestWhatCountsAll:
         x = space.random(60, rng=torch.Generator().manual_seed(1))
         for point in x:
             study.add(point, float(point.trace()), constraints=[float(point[0, 0] - 0.5)])
-        study.run(lambda x: nb.Observation(float(x.trace()), [float(x[0, 0] - 0.5)]), 3, progress=False)
+        study.run(lambda x: nb.Observation(float(x.trace()), [float(x[0, 0] - 0.5)]), 2, progress=False)
         space.check(torch.stack([trial.x for trial in study.ask(2)]))
         assert study.best.value < x.diagonal(dim1=-2, dim2=-1).sum(-1).min()
         assert study.recommend() is not None
