@@ -16,7 +16,7 @@ from pathlib import Path
 
 import nestbo
 from nestbo.experiment.applications import METHODS, Run, read
-from nestbo.experiment.applications.tables import OURS, Row, compared, rows_of, table
+from nestbo.experiment.applications.tables import FEWEST, OURS, Row, compared, rows_of, table
 from nestbo.gallery import CATALOGUE
 
 PAGES = Path(__file__).parent.parent / "docs" / "gallery"
@@ -43,7 +43,8 @@ def said(rows: list[Row], name: str, machine: str) -> str:
     """With which command, budget and machine a table was made."""
     command = f"`nestbo bench run --suite applications --problems {name} --out DIR`"
     budget = rows[0].runs[0].budget
-    return f"{command}, {budget} evaluations each, {machine}, one thread per run, nestbo {nestbo.__version__}."
+    made = f"{budget} evaluations each, one thread per run, nestbo {nestbo.__version__}"
+    return f"{command}, {made}. Machine: {machine}."
 
 
 def overview(runs: list[Run]) -> list[str]:
@@ -77,19 +78,27 @@ def counted(runs: list[Run], machine: str) -> str:
     return (
         f"Of {len(verdicts)} comparisons with one rival on one kind of coordinates, nestbo is better in {better}, "
         f"level in {level} and worse in {worse}; {unknown} have too few common seeds. "
-        f"{machine}, one thread per run, nestbo {nestbo.__version__}."
+        f"One thread per run, nestbo {nestbo.__version__}. Machine: {machine}."
     )
 
 
 def line(ours: Row, rows: list[Row]) -> list[str]:
-    best = {name: next((row for row in rows if row.method == name), None) for name in RIVALS}  # rows are sorted
+    """The cells of one application. Their number follows a median of too few runs for a test, which never leads."""
+    rows = sorted(rows, key=lambda row: len(row.runs) < FEWEST)  # of equals the lowest median stays first
+    best = [next((row for row in rows if row.method == name), None) for name in RIVALS]
     strongest = next(row for row in rows if row.method in RIVALS)
-    lowest = min(ours.median, strongest.median)
-    shown = [ours, *best.values()]
-    texts = ["–" if row is None else f"{row.median:.4g}" for row in shown]
-    bold = [f"**{t}**" if row is not None and row.median == lowest else t for t, row in zip(texts, shown, strict=True)]
+    leading = ours if ours.median <= strongest.median else strongest
     verdict = compared(ours, strongest) or "too few seeds to say"
-    return [*bold, verdict, str(len(ours.runs))]
+    return [*(_cell(row, leading) for row in (ours, *best)), verdict, str(len(ours.runs))]
+
+
+def _cell(row: Row | None, leading: Row) -> str:
+    if row is None:
+        return "–"
+    text = f"{row.median:.4g}"
+    if len(row.runs) < FEWEST:
+        return f"{text} ({len(row.runs)})"
+    return f"**{text}**" if row is leading else text
 
 
 def put(page: Path, mark: str, lines: list[str]) -> None:

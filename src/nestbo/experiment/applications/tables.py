@@ -16,7 +16,7 @@ from nestbo.gallery.catalogue import CATALOGUE
 OURS = "nestbo"
 _CLOSE = 0.95  # of the way from random search to the best value known: a success
 _SURE = 0.05  # below this p a difference counts
-_FEWEST = 6  # pairs of seeds for a test: with fewer, no result is rarer than one in twenty
+FEWEST = 6  # pairs of seeds for a test: with fewer, no result is rarer than one in twenty
 _QUARTILES = 4  # runs from which on quartiles are shown
 _HEAD = "| method | searches | median | quartiles | successes | nestbo is | s per suggestion | runs |"
 _LINE = "|---|---|--:|--:|--:|--:|--:|--:|"
@@ -96,7 +96,7 @@ def compared(ours: Row, other: Row) -> str:
     """Whether ours is better, level or worse, by Wilcoxon's signed-rank test over common seeds, with its p."""
     seeds = sorted(ours.reached.keys() & other.reached.keys())
     gains = np.array([other.reached[seed] - ours.reached[seed] for seed in seeds])
-    if len(seeds) < _FEWEST or not np.isfinite(gains).all() or not gains.any():
+    if len(seeds) < FEWEST or not np.isfinite(gains).all() or not gains.any():
         return "" if gains.any() else "level"
     p = float(wilcoxon(gains).pvalue)
     word = "level" if p > _SURE else "better" if np.median(gains) > 0 else "worse"
