@@ -30,7 +30,7 @@ def compared(ours: np.ndarray, theirs: np.ndarray) -> tuple[str, float]:
     differences = np.log(np.maximum(ours, LEAST)) - np.log(np.maximum(theirs, LEAST))
     if not differences.any() or wilcoxon(differences).pvalue >= ALPHA:
         return "level", ratio
-    return ("better" if ratio < 1 else "worse"), ratio
+    return ("better" if np.median(differences) < 0 else "worse"), ratio
 
 
 def main() -> None:

@@ -100,6 +100,15 @@ class TestContests:
         (one,) = contests(found, "hero")
         assert (one.wins, one.ties, one.losses) == (0, 1, 0)
 
+    def test_pairs_decide_who_wins_and_not_medians(self):
+        """The hero is better in 26 of 30 pairs, but its median lies in the upper cluster."""
+        lower, upper = np.full(14, 1e-3), np.full(16, 1.0)
+        other = np.r_[lower, upper[:12], np.full(4, 0.5e-3)]
+        hero = np.r_[lower * 0.9, upper[:12] * 0.9, upper[12:]]
+        assert np.median(hero) > np.median(other)
+        (one,) = contests({TASKS[0]: {"hero": series(hero), "b": series(other)}}, "hero")
+        assert (one.wins, one.losses) == (1, 0)
+
     def test_problems_without_the_hero_do_not_count(self):
         assert contests({TASKS[0]: {"a": noisy(1, 0)}}, "hero") == []
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nestbo.experiment.results import Array, Results, Series
-from nestbo.experiment.statistics import holm, paired
+from nestbo.experiment.statistics import direction, holm, paired
 from nestbo.experiment.trials import INITIAL, ORACLE
 
 ALPHA = 0.05  # level of all tests
@@ -22,8 +22,8 @@ ALPHA = 0.05  # level of all tests
 class Contest:
     """One method against another over the problems that both have: those won, level and lost.
 
-    A problem is won or lost where the medians differ and the paired test says so at the level of 5 %, corrected after
-    Holm for the problems of the contest.
+    A problem is won or lost where the paired test says so at the level of 5 %, corrected after Holm for the problems of
+    the contest.
     """
 
     label: str
@@ -44,14 +44,8 @@ def _contest(found: Results, hero: str, label: str) -> Contest | None:
         return None
     tests = [paired(one, other) for one, other in pairs]
     corrected = holm([1.0 if p is None else p for p in tests])
-    signs = [_sign(*pair) if p <= ALPHA else 0 for pair, p in zip(pairs, corrected, strict=True)]
+    signs = [direction(*pair) if p <= ALPHA else 0 for pair, p in zip(pairs, corrected, strict=True)]
     return Contest(label, signs.count(1), signs.count(0), signs.count(-1))
-
-
-def _sign(one: Series, hero: Series) -> int:
-    """Of the difference of medians, at evaluations that both have."""
-    n = min(one.best.shape[1], hero.best.shape[1]) - 1
-    return int(np.sign(np.median(one.best[:, n]) - np.median(hero.best[:, n])))
 
 
 @dataclass(frozen=True)

@@ -130,17 +130,17 @@ def _plain(outputs: Outputs) -> Outputs:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class GaBO(Bayesian):
-    """Fit a Gaussian process on the manifold, maximise an acquisition function there, evaluate, repeat.
+    """Fit a Gaussian process on the manifold, suggest the point where the acquisition function is largest, and repeat.
 
     Args:
         kernel: A name of ``nestbo.kernels.KERNELS``, such as "matern52" or "gaussian".
         acquisition: "logei", "lognei", "ei" or "ucb"; where values are noisy, "logei" is "lognei".
         outputs: How values are transformed for the model: a name of ``nestbo.outputs.OUTPUTS``, such as "standardise",
             or "auto": values and their logarithms in turn where a metric is learned, else "standardise".
-        optimiser: How the acquisition function is climbed: "lbfgs" or "trust-region".
-        criterion: What a fit minimises: "likelihood" or "leave-one-out".
+        optimiser: The optimiser of the acquisition function: "lbfgs" or "trust-region".
+        criterion: The loss that a fit minimises: "likelihood" or "leave-one-out".
         priors: Whether a fit is maximum a posteriori instead of maximum likelihood.
-        initial: How many random points come first.
+        initial: The number of random points at the beginning.
         metric: What is learned of the directions that matter: "full", "diagonal" (a length scale for each coordinate),
             "isotropic" for nothing, or "auto", which lets models compete by what they predict.
 
@@ -172,27 +172,27 @@ class GaBO(Bayesian):
 
 @dataclass(frozen=True, repr=False)
 class HDGaBO(Bayesian):
-    """Learn which directions matter together with the model, and search where they do.
+    """Learn which directions matter, and search along them.
 
-    With a metric the search lives on a great sphere that the data span, or on small matrices nested in large ones; see
-    ``nestbo.strategies.learning``. With metric="isotropic" it is the paper's: one model of a nested space, whose size
-    is told, searched and lifted back; see ``nestbo.strategies.single``.
+    With a metric, HD-GaBO searches a great sphere that the data span, or small matrices nested in large ones; see
+    ``nestbo.strategies.learning``. With metric="isotropic", it is the method of the paper: one model of a nested space
+    of a given size, searched and lifted back; see ``nestbo.strategies.single``.
 
     Args:
         latent_dim: The size of the nested space: d of S^d, d of d×d matrices, for a product a tuple with None for a
-            factor to leave whole; or "auto", where nobody needs to know it.
-        lift: With metric="isotropic", how a point of the nested space becomes one of the space: near the best point
-            ("incumbent"), or as near as can be to all of them ("fitted", the paper's).
-        exact: With metric="isotropic", whether distances of projected SPD matrices are taken as they are; the paper
-            approximates them.
+            factor to leave whole; or "auto", if you do not know it.
+        lift: With metric="isotropic", how a point of the nested space is lifted: "incumbent" stays near the best point,
+            "fitted" (the paper's) as near as it can to all evaluated points.
+        exact: With metric="isotropic", whether distances of projected SPD matrices are exact; the paper approximates
+            them.
         kernel: A name of ``nestbo.kernels.KERNELS``, such as "matern52" or "gaussian".
         acquisition: "logei", "lognei", "ei" or "ucb"; where values are noisy, "logei" is "lognei".
         outputs: How values are transformed for the model: a name of ``nestbo.outputs.OUTPUTS``, such as "standardise",
             or "auto": values and their logarithms in turn where a metric is learned, else "standardise".
-        optimiser: How the acquisition function is climbed: "lbfgs" or "trust-region".
-        criterion: What a fit minimises: "likelihood" or "leave-one-out".
+        optimiser: The optimiser of the acquisition function: "lbfgs" or "trust-region".
+        criterion: The loss that a fit minimises: "likelihood" or "leave-one-out".
         priors: Whether a fit is maximum a posteriori instead of maximum likelihood.
-        initial: How many random points come first.
+        initial: The number of random points at the beginning.
         metric: What is learned of the directions that matter: "full", "diagonal" (a length scale for each coordinate),
             "isotropic" for nothing, or "auto", which lets models compete by what they predict.
 

@@ -1,9 +1,9 @@
 """GaBO and HD-GaBO with a metric that is learned, great spheres that the data span, and basins that are closed.
 
 Three ideas. A model may learn a metric of what it sees, as far as its predictions, made before the answers were known,
-are better than those of the isotropic one. On a sphere of many dimensions the search lives on the great sphere that the
+are better than those of the isotropic one. On a sphere of many dimensions the search uses the great sphere that the
 first evaluations span: a function of Wᵀx/|Wᵀx| takes all its values there. And a basin in which the search has come to
-an end is closed, so that the next ones look elsewhere.
+an end is closed, so that the next searches look elsewhere.
 """
 
 from __future__ import annotations
