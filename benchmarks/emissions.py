@@ -8,6 +8,7 @@ python benchmarks/emissions.py table DIR --machine "16-core CPU"
 
 import argparse
 import json
+import math
 import re
 import statistics
 import time
@@ -129,12 +130,13 @@ def table(runs: list[Run], machine: str) -> list[str]:
         own, each = shares[name], [run for run in runs if run.method == name]
         word = "" if name == "nestbo" else SAID[verdict(shares["nestbo"], own, smaller=False)]
         grams = statistics.median(_cleanest(run) for run in each)
+        clean = f"{grams:.3g}" if math.isfinite(grams) else "none"
         seconds = statistics.median(run.seconds for run in each)
         spread = f"{min(own.values()):.3f}, {max(own.values()):.3f}"
-        row = (ABOUT[name], f"{_median(own):.3f}", spread, f"{grams:.3g}", word, f"{seconds:.2g}", str(len(each)))
+        row = (ABOUT[name], f"{_median(own):.3f}", spread, clean, word, f"{seconds:.3g}", str(len(each)))
         lines.append("| " + " | ".join(row) + " |")
-    said = f"`python benchmarks/emissions.py run --out DIR`, {runs[0].budget} evaluations each, {machine}"
-    return [*lines, "", f"{said}, nestbo {nb.__version__}."]
+    said = f"`python benchmarks/emissions.py run --out DIR`, {runs[0].budget} evaluations each, nestbo {nb.__version__}"
+    return [*lines, "", f"{said}. Machine: {machine}."]
 
 
 def _median(shares: dict[int, float]) -> float:
@@ -143,7 +145,7 @@ def _median(shares: dict[int, float]) -> float:
 
 def _cleanest(run: Run) -> float:
     """The least g of NOx per MWh for at most 40 €/MWh; infinite where there is nothing that cheap."""
-    return min((10**nox for price, nox in run.front if price <= 40), default=float("inf"))
+    return min((10**nox for price, nox in run.front if price <= 40), default=math.inf)
 
 
 def main() -> None:
