@@ -3,7 +3,7 @@
 python benchmarks/first_page.py docs/pictures/first-page.png
 
 draws the median regret of the methods in ``SHOWN`` and prints the figures that README states. A method that has no
-results for a problem is left out of its panel. All numbers come from the files; nothing is computed anew.
+results for a problem, or those of too few trials, is left out of its panel. All numbers come from the files; nothing is computed anew.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SHOWN = {  # label: name, colour, kind of line
     "hdgabo-paper-lbfgs": ("HD-GaBO as published", "#D55E00", "--"),
     "bo": ("Euclidean BO", "#E69F00", "--"),
     "rembo": ("REMBO", "#CC79A7", "--"),
-    "turbo": ("TuRBO", "#56B4E9", "--"),
+    "turbo": ("TuRBO", "#117733", "--"),
     "botorch": ("BoTorch GP", "#A0522D", "--"),
     "tpe": ("Optuna TPE", "#56B4E9", "-."),
     "cma-es": ("CMA-ES", "#009E73", "-."),
@@ -38,6 +38,7 @@ SHOWN = {  # label: name, colour, kind of line
     "nelder-mead": ("Nelder–Mead", "#333333", ":"),
     "random": ("random search", "#8A8A8A", "-"),
 }
+FEWEST = 6  # trials of a curve: with fewer, no paired test says anything
 GOAL = 0.1  # regret on Ackley's function below which a trial has left every local minimum but the global one
 
 
@@ -48,7 +49,9 @@ def found() -> dict[Task, dict[str, Series]]:
         for _, record in records(place):
             if record.label in SHOWN:
                 groups.setdefault(record.task, {}).setdefault(record.label, []).append(record)
-    return {task: {label: series(parts) for label, parts in some.items()} for task, some in groups.items()}
+    every = {task: {label: series(parts) for label, parts in some.items()} for task, some in groups.items()}
+    enough = lambda methods: {label: one for label, one in methods.items() if len(one.seeds) >= FEWEST}
+    return {task: enough(methods) for task, methods in every.items()}
 
 
 def panels(results: dict[Task, dict[str, Series]]) -> dict[Task, dict[str, Series]]:

@@ -376,9 +376,9 @@ class TestMistakes:
 
     @spectral
     def test_spectral_kernels_are_those_of_spheres(self, name):
-        with pytest.raises(ArgumentError, match=r"those of a Sphere, got SPD\(2\). Use matern52"):
+        with pytest.raises(ArgumentError, match=r"on a Sphere only, got SPD\(2\). Use matern52"):
             kernel(name, SPD(2))
-        with pytest.raises(ArgumentError, match="those of a Sphere"):
+        with pytest.raises(ArgumentError, match="on a Sphere only"):
             kernel(name, Product(Sphere(2), SPD(2)))
 
     def test_the_geodesic_laplace_is_that_of_spheres(self):

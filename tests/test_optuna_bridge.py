@@ -458,7 +458,7 @@ class TestMistakes:
     def test_what_is_not_a_space_or_a_strategy(self):
         with pytest.raises(ArgumentError, match="needs a space"):
             ManifoldSampler("sphere:2")
-        with pytest.raises(ArgumentError, match="strategy is one such as"):
+        with pytest.raises(ArgumentError, match="strategy is an object such as"):
             ManifoldSampler(Sphere(2), optuna.samplers.TPESampler())
         with pytest.raises(ArgumentError, match="latent_dim of"):
             ManifoldSampler(Sphere(2), HDGaBO(latent_dim=5))
