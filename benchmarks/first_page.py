@@ -3,7 +3,8 @@
 python benchmarks/first_page.py docs/pictures/first-page.png
 
 draws the median regret of the methods in ``SHOWN`` and prints the figures that README states. A method that has no
-results for a problem, or those of too few trials, is left out of its panel. All numbers come from the files; nothing is computed anew.
+results for a problem, or those of too few trials, is left out of its panel. All numbers come from the files; nothing is
+computed anew.
 """
 
 from __future__ import annotations
