@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -92,9 +93,11 @@ def _range(counts: list[int]) -> str:
 def _said(found: Results) -> list[str]:
     made = ranks(found)
     tested = "" if made.p is None else f" (Friedman's p {made.p:.2g})"
+    alike = f"Two that are less than {made.difference:.2f} apart do not differ at 5 % (Nemenyi)."
     return [
-        f"Mean ranks are over {made.problems} problems, of the methods that all of them have{tested};",
-        f"two that are less than {made.difference:.2f} apart do not differ at 5 % (Nemenyi). Wins and losses are",
+        f"Mean ranks are over {made.problems} problems, of the methods that all of them have{tested}.",
+        *([alike] if math.isfinite(made.difference) else []),
+        "Wins and losses are",
         "Wilcoxon's tests, paired by seed, at 5 % after Holm's correction over the problems; fewer than six trials",
         "prove nothing, and count as level. A problem is solved",
         "when the regret has fallen to that share of the regret after the initial points; each problem counts with",
