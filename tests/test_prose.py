@@ -14,6 +14,7 @@ from nestbo.kernels import KERNELS
 from nestbo.manifolds import MANIFOLDS
 from nestbo.nested import MAPPINGS
 from nestbo.strategies import STRATEGIES
+from nestbo.strategies.single import LIFTS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -25,7 +26,7 @@ MODULES = [m.name for m in pkgutil.walk_packages(nestbo.__path__, "nestbo.") if 
 @pytest.fixture
 def registries():
     """A page may register things of its own; the next one starts afresh."""
-    kept = [(registry, dict(registry)) for registry in (MANIFOLDS, MAPPINGS, KERNELS, STRATEGIES)]
+    kept = [(registry, dict(registry)) for registry in (MANIFOLDS, MAPPINGS, KERNELS, LIFTS, STRATEGIES)]
     yield
     for registry, before in kept:
         registry.clear()
