@@ -18,6 +18,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nestbo.experiment.results import Record, Series, records, series
+from nestbo.experiment.statistics import FEWEST
 from nestbo.experiment.tables import heading
 from nestbo.experiment.tasks import Task
 from nestbo.experiment.trials import INITIAL
@@ -39,7 +40,6 @@ SHOWN = {  # label: name, colour, kind of line
     "nelder-mead": ("Nelder–Mead", "#333333", ":"),
     "random": ("random search", "#8A8A8A", "-"),
 }
-FEWEST = 6  # trials of a curve: with fewer, no paired test says anything
 GOAL = 0.1  # regret on Ackley's function below which a trial has left every local minimum but the global one
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import nestbo
 from nestbo.experiment.applications import METHODS, Run, read
-from nestbo.experiment.applications.tables import FEWEST, OURS, Row, compared, rows_of, table
+from nestbo.experiment.applications.tables import OURS, Row, compared, rows_of, table
+from nestbo.experiment.statistics import FEWEST
 from nestbo.gallery import CATALOGUE
 
 PAGES = Path(__file__).parent.parent / "docs" / "gallery"

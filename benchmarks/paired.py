@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from statistics import median
 
-FEWEST = 6  # seeds of both: with fewer, no result is rarer than one in twenty
+from nestbo.experiment.statistics import FEWEST
+
 LEVEL = 0.05
 
 

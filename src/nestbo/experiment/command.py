@@ -51,7 +51,7 @@ def _add_list(commands: Commands) -> None:
 def _list() -> None:
     width = 2 + max(map(len, ABOUT))
     for name, about in ABOUT.items():
-        _say(f"{name:{width}}{about}")
+        say(f"{name:{width}}{about}")
 
 
 def _done(given: argparse.Namespace) -> int | None:
@@ -173,7 +173,8 @@ def _whole(text: str, least: int) -> int:
         raise argparse.ArgumentTypeError(f"wanted a whole number of at least {least}, got {text[:80]!r}") from error
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """Write a line of a result to stdout."""
     sys.stdout.write(printable(line) + "\n")
 
 

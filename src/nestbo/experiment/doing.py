@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from nestbo.experiment import applications
+from nestbo.experiment.command import say
 from nestbo.experiment.names import APPLICATIONS
 from nestbo.experiment.pages import report
 from nestbo.experiment.results import collect, pack, results, unpack
@@ -19,11 +20,6 @@ from nestbo.experiment.tables import tables
 from nestbo.experiment.trials import Trials, run
 from nestbo.gallery import CATALOGUE
 from nestbo.text import printable
-
-
-def say(line: str) -> None:
-    """A line of a result, on stdout."""
-    sys.stdout.write(printable(line) + "\n")
 
 
 def _list(given: Namespace) -> None:
@@ -67,7 +63,8 @@ def _one(given: Namespace) -> None:
     trials = Trials(given.problem, given.space, given.method, seeds, given.latent_dim)
     state = run(trials, given.budget, given.out / trials.name, device=given.device, limit=given.limit)
     best = state.y.amin(1)
-    low, middle, high = best.quantile(torch.tensor([0.25, 0.5, 0.75], dtype=best.dtype, device=best.device)).tolist()
+    quarters = torch.tensor([0.25, 0.5, 0.75], dtype=best.dtype, device=best.device)
+    low, middle, high = best.quantile(quarters).tolist()
     say(f"{trials.method}: after {state.y.shape[1]} evaluations, median {middle:.4g} ({low:.4g}, {high:.4g})")
 
 

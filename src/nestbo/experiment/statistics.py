@@ -26,7 +26,7 @@ TARGETS = {
 _TARGET = 0.1  # of other problems
 _FLOOR = 1e-10  # regret below which differences are rounding
 _RESAMPLES = 2000
-_PAIRS = 6  # trials below which a signed-rank test cannot reach 5 %
+FEWEST = 6  # pairs for a signed-rank test: with fewer, no result is rarer than one in twenty
 _CLUSTERED = 10  # trials below which nothing is said about clusters
 _EITHER = 0.3  # share of trials on either side of a gap: then the median may lie in neither cluster
 _GAP = 1.0  # decades
@@ -159,7 +159,7 @@ def paired(one: Series, other: Series) -> float | None:
     from scipy.stats import wilcoxon  # a second to import, which every command would wait for
 
     difference = _differences(one, other)
-    if len(difference) < _PAIRS:
+    if len(difference) < FEWEST:
         return None
     return float(wilcoxon(difference).pvalue) if np.any(difference) else 1.0
 

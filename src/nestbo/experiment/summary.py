@@ -10,7 +10,7 @@ import numpy as np
 from nestbo.experiment.comparison import ALPHA, contests, profiles, ranks
 from nestbo.experiment.figures import TOLERANCES
 from nestbo.experiment.results import Results, Series
-from nestbo.experiment.statistics import Row, rows, target
+from nestbo.experiment.statistics import FEWEST, Row, rows, target
 from nestbo.experiment.suites import Suite
 from nestbo.experiment.tables import called, head, heading, line
 from nestbo.experiment.tasks import Task
@@ -97,9 +97,8 @@ def _said(found: Results) -> list[str]:
     return [
         f"Mean ranks are over {made.problems} problems, of the methods that all of them have{tested}.",
         *([alike] if math.isfinite(made.difference) else []),
-        "Wins and losses are",
-        "Wilcoxon's tests, paired by seed, at 5 % after Holm's correction over the problems; fewer than six trials",
-        "prove nothing, and count as level. A problem is solved",
+        "Wins and losses are Wilcoxon's tests, paired by seed, at 5 % after Holm's correction over the problems.",
+        f"Fewer than {FEWEST} trials prove nothing, and count as level. A problem is solved",
         "when the regret has fallen to that share of the regret after the initial points; each problem counts with",
         "the share of its trials. Trials that are shorter than the longest of their problem are left out here, and",
         "are among the details.",

@@ -11,12 +11,12 @@ from scipy.stats import wilcoxon
 
 from nestbo.experiment.applications.evaluations import Run
 from nestbo.experiment.applications.methods import METHODS
+from nestbo.experiment.statistics import FEWEST
 from nestbo.gallery.catalogue import CATALOGUE
 
 OURS = "nestbo"
 _CLOSE = 0.95  # of the way from random search to the best value known: a success
 _SURE = 0.05  # below this p a difference counts
-FEWEST = 6  # pairs of seeds for a test: with fewer, no result is rarer than one in twenty
 _QUARTILES = 4  # runs from which on quartiles are shown
 _HEAD = "| method | searches | median | quartiles | successes | nestbo is | s per suggestion | runs |"
 _LINE = "|---|---|--:|--:|--:|--:|--:|--:|"
