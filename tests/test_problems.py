@@ -8,7 +8,7 @@ import scipy.optimize
 import torch
 
 import nestbo
-from nestbo import SPD, ArgumentError, Box, Sphere, linalg, problem
+from nestbo import SPD, ArgumentError, Box, Sphere, Torus, linalg, problem
 from nestbo.nested import Identity, NestedSPD
 from nestbo.optimise import lbfgs, trust_region
 from nestbo.problems import PROBLEMS
@@ -220,11 +220,15 @@ class TestMistakes:
             problem(3, Sphere(3))
 
     def test_other_spaces_are_refused(self):
-        with pytest.raises(ArgumentError, match="live on a Sphere or on SPD"):
-            problem("ackley", Box(0, 1))
+        with pytest.raises(ArgumentError, match="live on a Sphere, on SPD matrices or in a Box"):
+            problem("ackley", Torus(2))
         for convert in (coordinates, from_coordinates):
-            with pytest.raises(ArgumentError, match="live on a Sphere or on SPD"):
-                convert(Box(0, 1), torch.zeros(1))
+            with pytest.raises(ArgumentError, match="live on a Sphere, on SPD matrices or in a Box"):
+                convert(Torus(2), torch.zeros(2))
+
+    def test_nothing_is_hidden_in_a_box(self):
+        with pytest.raises(ArgumentError, match="no nested spaces inside"):
+            problem("ackley", Box((0, 0), (1, 1)), latent_dim=1, seed=0)
 
     def test_a_hidden_problem_wants_a_seed(self):
         with pytest.raises(ArgumentError, match="Pass seed=0"):

@@ -74,7 +74,11 @@ HELD_OUT_METRIC = (
     Task("linear", "sphere:50"),
     *(Task(name, f"spd:10:{MATRICES}", 3) for name in ("quadratic", "neural-network", "levy", "rastrigin")),
 )
-_SMALL_SPACES = ("sphere:2", "sphere:3", "sphere:5", "sphere:20", *(f"spd:{n}:{MATRICES}" for n in (2, 3, 5)))
+_SMALL_SPACES = (
+    *(f"sphere:{n}" for n in (2, 3, 5, 20)),
+    *(f"spd:{n}:{MATRICES}" for n in (2, 3, 5)),
+    *(Box((-2,) * n, (3,) * n).specification for n in (6, 20)),
+)
 FEW_DIMENSIONS = tuple(
     Task(name, where)
     for where in _SMALL_SPACES

@@ -9,21 +9,25 @@ from torch import Tensor
 
 from nestbo import linalg
 from nestbo.errors import ArgumentError
-from nestbo.manifolds import SPD, Space, Sphere
+from nestbo.manifolds import SPD, Box, Space, Sphere
+
+WANTED = "Benchmark problems live on a Sphere, on SPD matrices or in a Box"
 
 
 def coordinates(space: Space, z: Tensor) -> Tensor:
     """z ↦ t (…, dim).
 
     Sphere: Log at the base point (1, 0, …, 0), without its first entry. SPD: the entries of Log at 2I, which is
-    2 log(Z/2), diagonal first, then the super-diagonals, without the √2 of Mandel's notation.
+    2 log(Z/2), diagonal first, then the super-diagonals, without the √2 of Mandel's notation. Box: z itself.
     """
     if isinstance(space, Sphere):
         return space.log(_base(space, z), z)[..., 1:]
     if isinstance(space, SPD):
         log = 2 * linalg.logm(z / 2)
         return torch.cat([log.diagonal(offset=k, dim1=-2, dim2=-1) for k in range(space.n)], -1)
-    raise ArgumentError(f"Benchmark problems live on a Sphere or on SPD matrices, got {space}.")
+    if isinstance(space, Box):
+        return z
+    raise ArgumentError(f"{WANTED}, got {space}.")
 
 
 def from_coordinates(space: Space, t: Tensor) -> Tensor:
@@ -35,7 +39,9 @@ def from_coordinates(space: Space, t: Tensor) -> Tensor:
         upper = torch.stack([torch.diag_embed(part, offset=k) for k, part in enumerate(parts)]).sum(0)
         log = linalg.sym(upper + upper.triu(1))
         return 2 * linalg.expm(log / 2)
-    raise ArgumentError(f"Benchmark problems live on a Sphere or on SPD matrices, got {space}.")
+    if isinstance(space, Box):
+        return t
+    raise ArgumentError(f"{WANTED}, got {space}.")
 
 
 def _base(space: Sphere, like: Tensor) -> Tensor:

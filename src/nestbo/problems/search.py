@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nestbo.linalg import inner
-from nestbo.manifolds import SPD, Euclidean, Space, Sphere, leaf
+from nestbo.manifolds import SPD, Box, Euclidean, Space, Sphere, leaf
 from nestbo.optimise import lbfgs, trust_region
 from nestbo.problems.coordinates import coordinates, from_coordinates, within
 from nestbo.problems.functions import Formula
@@ -17,6 +17,7 @@ TABULATED: tuple[Space, ...] = (
     *(Sphere(n) for n in (2, 3, 5, 10, 20)),
     *(SPD(n, eigenvalues=(1e-3, 5.0)) for n in (2, 3, 5)),
     *(SPD(n) for n in (2, 3)),
+    *(Box((-2.0,) * n, (3.0,) * n) for n in (6, 20)),  # no minimiser lies in the middle
 )
 
 
@@ -31,7 +32,7 @@ def find_optimum(function: Formula, space: Space, starts: int = 200, seed: int =
         t = torch.full((space.dim,), function.minimiser, dtype=torch.float64)
         if within(space, t):
             return function.value(t).item(), t.tolist(), True
-    seek = _search_ball if isinstance(space, Sphere) else _search_matrices
+    seek = _search_ball if isinstance(space, Sphere) else _search_space
     t = seek(function, space, starts, torch.Generator().manual_seed(seed))
     values = function.value(t)
     best = t[values.argmin()]
@@ -62,11 +63,11 @@ def _search_ball(function: Formula, space: Space, starts: int, rng: torch.Genera
     return found.point
 
 
-def _search_matrices(function: Formula, space: Space, starts: int, rng: torch.Generator) -> Tensor:
+def _search_space(function: Formula, space: Space, starts: int, rng: torch.Generator) -> Tensor:
     space = leaf(space)
     drawn = space.random(starts, rng=rng)
-    length = 2 * space.typical_distance * torch.rand(starts, 1, 1, generator=rng, dtype=torch.float64)
-    moved = space.retract(drawn, length * space.random_tangent(drawn, rng))
+    share = torch.rand(starts, *[1] * len(space.point_shape), generator=rng, dtype=torch.float64)
+    moved = space.retract(drawn, 2 * space.typical_distance * share * space.random_tangent(drawn, rng))
     found = lbfgs(
         lambda z: function.value(coordinates(space, z)),
         space,
