@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
@@ -10,7 +9,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-_ZOOM = 10.0
+_ZOOM = 10.0  # of a tenth of the way from the best value to the median, logarithms make a unit
 
 
 @dataclass(frozen=True)
@@ -96,35 +95,47 @@ class Bilog(Outputs):
 
 
 @dataclass(frozen=True)
-class Log(Outputs):
-    """log(1 + 10u) of u = (y − best) / (median − best), standardised: sees differences near the best of steep values.
+class HalfLog(Outputs):
+    """u up to 0, log(1 + u) above, of u = (y − median) / (median − best), standardised.
 
-    Below the best value, the map continues along its tangent.
+    The better half of the values is seen as it is, however high the others are.
     """
 
     then: Standardise
 
     @classmethod
     def fit(cls, y: Tensor) -> Self:
-        best = y.amin(-1, keepdim=True)
-        above = y.median(-1, keepdim=True).values - best
-        scale = torch.where((above > 0) & above.isfinite(), above, _moments(y)[1])
-        return cls(best, scale, Standardise.fit(torch.log1p(_ratio(y, best, scale) * _ZOOM)))
+        return cls._bent(y, y.median(-1, keepdim=True).values, _spread(y))
+
+    @classmethod
+    def _bent(cls, y: Tensor, shift: Tensor, scale: Tensor) -> Self:
+        return cls(shift, scale, Standardise.fit(_bend(_ratio(y, shift, scale))))
 
     def forward(self, y: Tensor) -> Tensor:
-        u = _ratio(y, self.shift, self.scale) * _ZOOM
-        return self.then.forward(torch.where(u > 0, torch.log1p(u.clamp(min=0)), u))
+        return self.then.forward(_bend(_ratio(y, self.shift, self.scale)))
 
     def inverse(self, z: Tensor) -> Tensor:
         v = self.then.inverse(z)
-        return self.shift + self.scale * torch.where(v > 0, torch.expm1(v.clamp(min=0)), v) / _ZOOM
+        return self.shift + self.scale * torch.where(v > 0, torch.expm1(v.clamp(min=0)), v)
 
     def log_slope(self, y: Tensor) -> Tensor:
-        u = (_ratio(y, self.shift, self.scale) * _ZOOM).clamp(min=0)
-        return math.log(_ZOOM) - torch.log1p(u) - self.scale.log() - self.then.scale.log()
+        u = _ratio(y, self.shift, self.scale).clamp(min=0)
+        return -torch.log1p(u) - self.scale.log() - self.then.scale.log()
 
 
-OUTPUTS: dict[str, type[Outputs]] = {"standardise": Standardise, "bilog": Bilog, "log": Log}
+@dataclass(frozen=True)
+class Log(HalfLog):
+    """log(1 + 10u) of u = (y − best) / (median − best), standardised: sees differences near the best of steep values.
+
+    Below the best value, the map continues along its tangent.
+    """
+
+    @classmethod
+    def fit(cls, y: Tensor) -> Self:
+        return cls._bent(y, y.amin(-1, keepdim=True), _spread(y) / _ZOOM)
+
+
+OUTPUTS: dict[str, type[Outputs]] = {"standardise": Standardise, "half-log": HalfLog, "log": Log, "bilog": Bilog}
 
 
 def _ratio(y: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
@@ -135,6 +146,16 @@ def _ratio(y: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
 
 def _bilog(u: Tensor) -> Tensor:
     return u.sign() * torch.log1p(u.abs())
+
+
+def _bend(u: Tensor) -> Tensor:
+    return torch.where(u > 0, torch.log1p(u.clamp(min=0)), u)
+
+
+def _spread(y: Tensor) -> Tensor:
+    """From the best value to the median (…, 1), or the deviation where they are as good as equal."""
+    above = y.median(-1, keepdim=True).values - y.amin(-1, keepdim=True)
+    return torch.where((above > torch.finfo(y.dtype).tiny) & above.isfinite(), above, _moments(y)[1])
 
 
 def _moments(y: Tensor) -> tuple[Tensor, Tensor]:

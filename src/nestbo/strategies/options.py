@@ -11,7 +11,7 @@ Criterion = Literal["likelihood", "leave-one-out"]
 LatentDim = int | Literal["auto"] | tuple[int | None, ...]
 Lift = Literal["incumbent", "fitted"]
 Metric = Literal["isotropic", "diagonal", "full", "auto"]
-Outputs = Literal["standardise", "bilog", "log", "auto"]
+Outputs = Literal["standardise", "half-log", "log", "bilog", "auto"]
 Within = Literal["subspace", "space"]
 
 
