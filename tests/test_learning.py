@@ -209,7 +209,7 @@ class TestGreatSpheres:
     def test_a_slope_beside_the_great_sphere_is_found(self):
         """A linear function is least far from any small great sphere."""
         study = Study(Sphere(30), HDGaBO(), seed=1)
-        study.run(lambda x: float(x[0]), 60, progress=False)
+        study.run(lambda x: float(x[0]), 45, progress=False)
         steps = [trial.index for trial in study.history if trial.memory.arm == "beside"]
         assert steps
         assert study.best.index >= steps[0]

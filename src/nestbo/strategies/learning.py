@@ -21,7 +21,7 @@ from nestbo.kernels import kernel
 from nestbo.manifolds import SPD, Space, Sphere
 from nestbo.memory import Fit, Memory
 from nestbo.nested import NestedMapping, Nesting, smaller
-from nestbo.outputs import OUTPUTS, HalfLog, Log, Outputs, Standardise
+from nestbo.outputs import OUTPUTS, Log, Outputs, Standardise
 from nestbo.search import Runs, Section, constraint_models, farthest, rule_fits, rule_name, same, search, unrepeated
 from nestbo.search.runs import refits, together
 from nestbo.strategies.closing import close_basins
@@ -63,7 +63,7 @@ class Learner(Modelling):
         """The same for runs that search alike."""
         there = look.seen(runs)
         refining = runs.count % _REFINE == 0
-        outputs = self._outputs(runs, logarithmic=runs.count % 2 == 1 and not refining)
+        outputs = self._outputs(logarithmic=runs.count % 2 == 1 and not refining and not runs.noisy)
         kinds = self._kinds(space, look)
         chosen = scores(runs, kinds).argmax(1).tolist()
         leading = {kinds[k] for k in chosen}
@@ -83,16 +83,11 @@ class Learner(Modelling):
         memories = self._remembered(look, models, rules, fits, x, memories)
         return unrepeated(space, x, memories, runs, lambda: farthest(space, space, same, rules, runs))
 
-    def _outputs(self, runs: Runs, logarithmic: bool = False) -> type[Outputs]:
-        """How values are transformed: as told, or their logarithms when these have their turn.
-
-        Noise is the same everywhere only if it is not transformed.
-        """
+    def _outputs(self, logarithmic: bool = False) -> type[Outputs]:
+        """How values are transformed: as told, or their logarithms when these have their turn."""
         if self.outputs != "auto":
             return OUTPUTS[self.outputs]
-        if runs.noisy:
-            return Standardise
-        return Log if logarithmic else HalfLog
+        return Log if logarithmic else Standardise
 
     def serves(self, space: Space) -> bool:
         """Whether the latent dimension means something here: a sphere or matrices have one."""
@@ -114,7 +109,7 @@ class Learner(Modelling):
         """The models behind the next suggestion, the one that has predicted best first."""
         look = outlook(space, spans(space, self.latent_dim, runs)[0].size, runs)
         kinds = self._kinds(space, look)
-        found, _ = self._fit(look.place, kinds, look.seen(runs), self._outputs(runs), set(kinds))
+        found, _ = self._fit(look.place, kinds, look.seen(runs), self._outputs(), set(kinds))
         leading = scores(runs, kinds)[0].argsort(descending=True, stable=True).tolist()
         ways = [look.mapping if kinds[k].nesting is None else found[kinds[k]].mapping for k in leading]
         named = {kinds[k].name: replace(found[kinds[k]], mapping=way) for k, way in zip(leading, ways, strict=True)}
