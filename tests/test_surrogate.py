@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from nestbo import SPD, Box, Euclidean, Product, Sphere
 from nestbo.kernels import kernel
 from nestbo.memory import Fit
-from nestbo.outputs import OUTPUTS, Bilog, Standardise
+from nestbo.outputs import OUTPUTS, Bilog, HalfLog, Standardise
 from nestbo.surrogate import GP, Data, Description, Effort, fit, negative_log_likelihood
 
 
@@ -410,6 +410,14 @@ VALUES = {
     "far from zero": [1e6, 1e6 + 1, 1e6 + 3],
     "two": [0.0, 1.0],
 }
+
+
+def test_half_log_sees_the_better_half_however_high_the_others_are():
+    y = torch.tensor([[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 1e6]], dtype=torch.float64)
+    steps = HalfLog.fit(y).forward(y).diff()[0]
+    torch.testing.assert_close(steps[:3], steps[:1].expand(3))
+    assert steps[0] > 0.1
+    assert Standardise.fit(y).forward(y).diff()[0, 0] < 1e-5
 
 
 @pytest.mark.parametrize("family", OUTPUTS.values(), ids=OUTPUTS)
