@@ -416,7 +416,7 @@ def test_half_log_sees_the_better_half_however_high_the_others_are():
     y = torch.tensor([[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 1e6]], dtype=torch.float64)
     steps = HalfLog.fit(y).forward(y).diff()[0]
     torch.testing.assert_close(steps[:3], steps[:1].expand(3))
-    assert steps[0] > 0.1
+    assert steps[0] > 0.05
     assert Standardise.fit(y).forward(y).diff()[0, 0] < 1e-5
 
 
