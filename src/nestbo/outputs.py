@@ -9,7 +9,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-_ZOOM = 10.0  # of a tenth of the way from the best value to the median, logarithms make a unit
+_ZOOM = 10.0  # Log is bent from a tenth of the way between the best value and the median on
 
 
 @dataclass(frozen=True)
