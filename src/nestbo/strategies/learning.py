@@ -21,7 +21,7 @@ from nestbo.kernels import kernel
 from nestbo.manifolds import SPD, Space, Sphere
 from nestbo.memory import Fit, Memory
 from nestbo.nested import NestedMapping, Nesting, smaller
-from nestbo.outputs import OUTPUTS, Log, Outputs, Standardise
+from nestbo.outputs import OUTPUTS, HalfLog, Outputs, Standardise
 from nestbo.search import Runs, Section, constraint_models, farthest, rule_fits, rule_name, same, search, unrepeated
 from nestbo.search.runs import refits, together
 from nestbo.strategies.closing import close_basins
@@ -63,7 +63,7 @@ class Learner(Modelling):
         """The same for runs that search alike."""
         there = look.seen(runs)
         refining = runs.count % _REFINE == 0
-        outputs = self._outputs(logarithmic=runs.count % 2 == 1 and not refining and not runs.noisy)
+        outputs = self._outputs(bent=(runs.count % 2 == 1 or refining) and not runs.noisy)
         kinds = self._kinds(space, look)
         chosen = scores(runs, kinds).argmax(1).tolist()
         leading = {kinds[k] for k in chosen}
@@ -83,11 +83,11 @@ class Learner(Modelling):
         memories = self._remembered(look, models, rules, fits, x, memories)
         return unrepeated(space, x, memories, runs, lambda: farthest(space, space, same, rules, runs))
 
-    def _outputs(self, logarithmic: bool = False) -> type[Outputs]:
-        """How values are transformed: as told, or their logarithms when these have their turn."""
+    def _outputs(self, bent: bool = False) -> type[Outputs]:
+        """How values are transformed: as told, or with logarithms of the worse half when these have their turn."""
         if self.outputs != "auto":
             return OUTPUTS[self.outputs]
-        return Log if logarithmic else Standardise
+        return HalfLog if bent else Standardise
 
     def serves(self, space: Space) -> bool:
         """Whether the latent dimension means something here: a sphere or matrices have one."""
@@ -220,5 +220,5 @@ class Learner(Modelling):
 
 
 def _fit_name(kind: Kind, outputs: type[Outputs]) -> str:
-    """Fits to logarithms and to values as they are go on apart from each other."""
-    return f"{kind.name}:log" if outputs is Log else kind.name
+    """Fits to bent values and to values as they are go on apart from each other."""
+    return f"{kind.name}:half-log" if outputs is HalfLog else kind.name
