@@ -345,6 +345,20 @@ class TestStudies:
         assert low < middle < high
         assert set(study.models()) == {"full:0", "full:0.25", "full:1"}
 
+    def test_values_and_half_log_take_turns_and_refinements_have_half_log(self):
+        space = Sphere(2)
+        study = Study(space, GaBO(metric="full"), seed=0)
+        study.run(nb.problem("ackley", space).objective, 12, progress=False)
+        fitted = [set(trial.memory.fits) for trial in study.history][5:]
+        half = {5, 7, 9, 10, 11}  # odd counts, and multiples of five
+        assert fitted == [{"full:1:half-log" if count in half else "full:1"} for count in range(5, 12)]
+
+    @pytest.mark.parametrize(("noise", "names"), [(None, ["nested:3:1"]), ("infer", ["full:0", "nested:3:1"])])
+    def test_a_model_of_all_of_the_matrix_competes_under_noise(self, noise, names):
+        study = Study(SPD(7), HDGaBO(), seed=0, noise=noise)
+        study.run(lambda x: float(x[0, 0]), 7, progress=False)
+        assert sorted(study.models()) == names
+
     def test_models_predict_on_the_space(self):
         study = Study(Sphere(30), HDGaBO(metric="auto"), seed=0).run(lambda x: float(x[0]), 8, progress=False)
         model = study.model()

@@ -64,7 +64,7 @@ class Learner(Modelling):
         there = look.seen(runs)
         refining = runs.count % _REFINE == 0
         outputs = self._outputs(bent=(runs.count % 2 == 1 or refining) and not runs.noisy)
-        kinds = self._kinds(space, look)
+        kinds = self._kinds(space, look, runs.noisy)
         chosen = scores(runs, kinds).argmax(1).tolist()
         leading = {kinds[k] for k in chosen}
         models, fitted = self._fit(look.place, kinds, there, outputs, leading)
@@ -108,7 +108,7 @@ class Learner(Modelling):
     def models(self, space: Space, runs: Runs) -> dict[str, Surrogate]:
         """The models behind the next suggestion, the one that has predicted best first."""
         look = outlook(space, spans(space, self.latent_dim, runs)[0].size, runs)
-        kinds = self._kinds(space, look)
+        kinds = self._kinds(space, look, runs.noisy)
         found, _ = self._fit(look.place, kinds, look.seen(runs), self._outputs(), set(kinds))
         leading = scores(runs, kinds)[0].argsort(descending=True, stable=True).tolist()
         ways = [look.mapping if kinds[k].nesting is None else found[kinds[k]].mapping for k in leading]
@@ -122,25 +122,28 @@ class Learner(Modelling):
         if not before:
             return []
         look = outlook(space, spans(space, self.latent_dim, runs)[0].size, runs)
-        now = [kind.name for kind in self._kinds(space, look)]
+        now = [kind.name for kind in self._kinds(space, look, runs.noisy)]
         return list(dict.fromkeys([*now, *before]))
 
-    def _kinds(self, space: Space, look: Outlook) -> tuple[Kind, ...]:
-        """The models that compete: on large matrices a nested one, too; on a great sphere, where few directions matter,
-        one alone: competition was measured to cost a factor of 3 there.
+    def _kinds(self, space: Space, look: Outlook, noisy: bool) -> tuple[Kind, ...]:
+        """The models that compete. Where few directions matter, one is alone, because competition was measured to cost
+        a factor of 3 there: on a great sphere, and on large matrices. Noise hides the small matrices that are nested in
+        large ones, so that a model of all of the matrix competes with the nested one.
         """
         if look.place != space:
             return kinds_on(look.place, look.name, "full")
-        nested = [Kind(f"nested:{size}:1", Nesting(space, smaller(space, size)), 1.0) for size in self._sizes(space)]
-        return tuple(nested) or kinds_on(space, look.name, self.metric)
+        nested = self._nested(space)
+        if nested is None:
+            return kinds_on(space, look.name, self.metric)
+        return (Kind(f"{look.name}:0"), nested) if noisy else (nested,)
 
-    def _sizes(self, space: Space) -> tuple[Any, ...]:
-        """Sizes of spaces nested in the space: of large matrices only, spheres have a frame."""
+    def _nested(self, space: Space) -> Kind | None:
+        """The model of small matrices nested in large ones; spheres have a frame."""
         if self.latent_dim is None or not isinstance(space, SPD):
-            return ()
-        if self.latent_dim != "auto":
-            return (self.latent_dim,) if self.latent_dim < space.n else ()
-        return (_NESTED,) if space.n > _WHOLE_MATRICES else ()
+            return None
+        usual = _NESTED if space.n > _WHOLE_MATRICES else space.n
+        size = usual if self.latent_dim == "auto" else self.latent_dim
+        return Kind(f"nested:{size}:1", Nesting(space, smaller(space, size)), 1.0) if size < space.n else None
 
     def _fit(
         self, place: Space, kinds: tuple[Kind, ...], there: Runs, outputs: type[Outputs], leading: set[Kind]
