@@ -206,15 +206,17 @@ SUITES: dict[str, Suite] = {
     "few-dimensions": Suite(
         FEW_DIMENSIONS,
         {label: METHODS[label] for label in ("gabo", "hdgabo-auto")},
-        205,
+        105,
     ),
     "held-out": Suite(
         HELD_OUT,
         {label: METHODS[label] for label in ("random", "gabo", "hdgabo-auto", "oracle")},
+        205,
     ),
     "held-out-metric": Suite(
         HELD_OUT_METRIC,
         {label: METHODS[label] for label in ("random", "gabo", "hdgabo", "hdgabo-auto", "oracle")},
+        205,
     ),
 }
 

@@ -136,7 +136,7 @@ class GaBO(Bayesian):
         kernel: A name of ``nestbo.kernels.KERNELS``, such as "matern52" or "gaussian".
         acquisition: "logei", "lognei", "ei" or "ucb"; where values are noisy, "logei" is "lognei".
         outputs: How values are transformed for the model: a name of ``nestbo.outputs.OUTPUTS``, such as "standardise",
-            or "auto": values and their logarithms in turn where a metric is learned, else "standardise".
+            or "auto": "standardise" and "half-log" in turn where a metric is learned, else "standardise".
         optimiser: The optimiser of the acquisition function: "lbfgs" or "trust-region".
         criterion: The loss that a fit minimises: "likelihood" or "leave-one-out".
         priors: Whether a fit is maximum a posteriori instead of maximum likelihood.
@@ -188,7 +188,7 @@ class HDGaBO(Bayesian):
         kernel: A name of ``nestbo.kernels.KERNELS``, such as "matern52" or "gaussian".
         acquisition: "logei", "lognei", "ei" or "ucb"; where values are noisy, "logei" is "lognei".
         outputs: How values are transformed for the model: a name of ``nestbo.outputs.OUTPUTS``, such as "standardise",
-            or "auto": values and their logarithms in turn where a metric is learned, else "standardise".
+            or "auto": "standardise" and "half-log" in turn where a metric is learned, else "standardise".
         optimiser: The optimiser of the acquisition function: "lbfgs" or "trust-region".
         criterion: The loss that a fit minimises: "likelihood" or "leave-one-out".
         priors: Whether a fit is maximum a posteriori instead of maximum likelihood.
