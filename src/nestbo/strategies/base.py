@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from nestbo.specification import Specified
 from nestbo.surrogate import Surrogate
 
 _SATISFIED = "to satisfy the constraints"
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,11 @@ class Strategy(Specified, ABC):
             suggestions.append(Suggestion(x[0], memories[0]))
             runs = runs.with_pending(x, memories)
         return suggestions
+
+
+def alike(each: Sequence[_Key]) -> dict[_Key, list[int]]:
+    """The places at which each value stands: runs that have the same make a batch."""
+    return {key: [run for run, own in enumerate(each) if own == key] for key in dict.fromkeys(each)}
 
 
 def check_memory(found: Any) -> None:

@@ -24,6 +24,7 @@ from nestbo.nested import NestedMapping, Nesting, smaller
 from nestbo.outputs import OUTPUTS, HalfLog, Outputs, Standardise
 from nestbo.search import Runs, Section, constraint_models, farthest, rule_fits, rule_name, same, search, unrepeated
 from nestbo.search.runs import refits, together
+from nestbo.strategies.base import alike
 from nestbo.strategies.closing import close_basins
 from nestbo.strategies.competing import Kind, forecast, kinds_on, scores
 from nestbo.strategies.great_spheres import BESIDE, Outlook, beside, outlook, spans
@@ -46,10 +47,8 @@ class Learner(Modelling):
 
     def propose(self, space: Space, runs: Runs) -> tuple[Tensor, list[Memory]]:
         """One point for each run, with a memory."""
-        each = spans(space, self.latent_dim, runs)
         x, memories = torch.empty_like(runs.x[:, 0]), [Memory() for _ in runs.rngs]
-        for span in dict.fromkeys(each):
-            which = [run for run, own in enumerate(each) if own == span]
+        for span, which in alike(spans(space, self.latent_dim, runs)).items():
             part = runs.take(which)
             if span.step and isinstance(space, Sphere):
                 x[which], found = beside(space, span, part), [Memory(arm=BESIDE) for _ in which]
@@ -65,19 +64,17 @@ class Learner(Modelling):
         refining = runs.count % _REFINE == 0
         outputs = self._outputs(bent=(runs.count % 2 == 1 or refining) and not runs.noisy)
         kinds = self._kinds(space, look, runs.noisy)
-        chosen = scores(runs, kinds).argmax(1).tolist()
-        leading = {kinds[k] for k in chosen}
-        models, fitted = self._fit(look.place, kinds, there, outputs, leading)
+        chosen = [kinds[k] for k in scores(runs, kinds).argmax(1).tolist()]
+        models, fitted = self._fit(look.place, kinds, there, outputs, set(chosen))
         rules = constraint_models(kernel(self.kernel, space), runs)
         x, memories = torch.empty_like(runs.x[:, 0]), [Memory() for _ in runs.rngs]
-        for k in dict.fromkeys(chosen):
-            which = [run for run, own in enumerate(chosen) if own == k]
-            part, model = there.take(which), models[kinds[k]].take(which)
-            domain = look.place if kinds[k].nesting is None else model.mapping.latent  # with what is fixed today
+        for kind, which in alike(chosen).items():
+            part, model = there.take(which), models[kind].take(which)
+            domain = look.place if kind.nesting is None else model.mapping.latent  # with what is fixed today
             x[which], found = self._search(domain, model, look.mapping.of_run(which), part, rules, refining)
             noise = model.noise_near_best if runs.noisy else [None] * len(which)
             for run, memory, variance in zip(which, found, noise, strict=True):
-                memories[run] = replace(memory, arm=kinds[k].name, noise=variance)
+                memories[run] = replace(memory, arm=kind.name, noise=variance)
         x = space.project(x)
         fits = {_fit_name(kind, outputs): models[kind].fits for kind in fitted}
         memories = self._remembered(look, models, rules, fits, x, memories)

@@ -15,6 +15,7 @@ from nestbo.manifolds.base import check_size
 from nestbo.manifolds.euclidean import Cuboid
 from nestbo.memory import Memory
 from nestbo.search import Runs, seen, unrepeated
+from nestbo.strategies.base import alike
 from nestbo.strategies.coordinates import Vectors, vectors
 from nestbo.strategies.in_coordinates import InCoordinates, Reduction
 
@@ -56,8 +57,7 @@ class REMBO(InCoordinates):
         seeds = [self._turn(memories, runs.count, rng) for memories, rng in zip(runs.memories, runs.rngs, strict=True)]
         own = [_own(memories, seed) for memories, seed in zip(runs.memories, seeds, strict=True)]
         x, memories = runs.x.new_empty(len(seeds), *space.point_shape), [Memory(frame=seed) for seed in seeds]
-        for mine in dict.fromkeys(own):  # runs whose embeddings made the same evaluations go on together
-            which = [run for run, other in enumerate(own) if other == mine]
+        for mine, which in alike(own).items():  # runs whose embeddings made the same evaluations go on together
             known = runs.take(which)
             part = seen(space, known.only(list(mine)))
             if len(mine) < _FEWEST or runs.count < self.initial:

@@ -23,7 +23,8 @@ from nestbo.memory import Memory
 from nestbo.nested import NestedMapping, Nesting
 from nestbo.outputs import OUTPUTS
 from nestbo.search import Runs, Section, constraint_models, farthest, rule_fits, rule_name, same, search, unrepeated
-from nestbo.search.runs import Refit, refits, together
+from nestbo.search.runs import refits, together
+from nestbo.strategies.base import alike
 from nestbo.strategies.options import Modelling
 from nestbo.surrogate import CRITERIA, Description, Surrogate, fit
 
@@ -58,7 +59,8 @@ class Single(Modelling):
     def propose(self, space: Space, runs: Runs) -> tuple[Tensor, list[Memory]]:
         """One point for each run, with a memory."""
         x, memories = torch.empty_like(runs.x[:, 0]), [Memory() for _ in runs.rngs]
-        for which in _alike(refits(runs, self.name)):
+        efforts = [(refit.fit is None, refit.effort) for refit in refits(runs, self.name)]
+        for which in alike(efforts).values():  # fits that take the same effort from the same kind of start
             x[which], found = self._propose(space, runs.take(which))
             for run, memory in zip(which, found, strict=True):
                 memories[run] = memory
@@ -118,12 +120,6 @@ def _ranked(model: Surrogate, runs: Runs) -> Runs:
         return replace(runs, posterior=mean)
     all_means, _ = model.gp.moments_in_parts(model.mapping.project(runs.whole.x))
     return replace(runs, posterior=mean, whole=replace(runs.whole, posterior=all_means))
-
-
-def _alike(each: list[Refit]) -> list[list[int]]:
-    """Runs whose next fits take the same effort from the same kind of start make a batch."""
-    keys = [(one.fit is None, one.effort) for one in each]
-    return [[run for run, key in enumerate(keys) if key == first] for first in dict.fromkeys(keys)]
 
 
 def words(latent_dim: Any) -> str:
