@@ -123,9 +123,11 @@ class Learner(Modelling):
         return list(dict.fromkeys([*now, *before]))
 
     def _kinds(self, space: Space, look: Outlook, noisy: bool) -> tuple[Kind, ...]:
-        """The models that compete. Where few directions matter, one is alone, because competition was measured to cost
-        a factor of 3 there: on a great sphere, and on large matrices. Noise hides the small matrices that are nested in
-        large ones, so that a model of all of the matrix competes with the nested one.
+        """The models that compete.
+
+        On a great sphere and on large matrices one model is alone, because competition was measured to cost much there
+        (docs/hdgabo.md). Noise hides the small matrices that are nested in large ones: under noise a model of the whole
+        matrix competes with the nested one.
         """
         if look.place != space:
             return kinds_on(look.place, look.name, "full")
