@@ -230,7 +230,7 @@ class TestCommand:
         [
             (1, "akley", "Did you mean 'ackley'?"),
             (2, "spere:4", "Did you mean 'sphere'?"),
-            (2, "torus:2", "Benchmark problems live on a Sphere, on SPD matrices or in a Box"),
+            (2, "torus:2", "Benchmark problems live on a Sphere, on SPD matrices, on a Quaternion"),
             (3, "gaboo", "Did you mean 'gabo'?"),
             (5, "9", "from 1 to 4, got 9"),
             (5, "two", "wanted a whole number of at least 1, got 'two'"),

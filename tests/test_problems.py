@@ -8,7 +8,7 @@ import scipy.optimize
 import torch
 
 import nestbo
-from nestbo import SPD, ArgumentError, Box, Sphere, Torus, linalg, problem
+from nestbo import SPD, ArgumentError, Box, Product, Quaternion, Sphere, Torus, linalg, problem
 from nestbo.nested import Identity, NestedSPD
 from nestbo.optimise import lbfgs, trust_region
 from nestbo.problems import PROBLEMS
@@ -113,17 +113,33 @@ class TestVerifiedOptima:
         torch.testing.assert_close(coordinates(Sphere(4), p.optimum), torch.ones(4).double())
 
 
+POSE = Product(Quaternion(), Box((-2, -2, -2), (3, 3, 3)))
+SPACES = [Sphere(1), Sphere(4), SPD(1), SPD(3), POSE]
+
+
 class TestCoordinates:
-    @pytest.mark.parametrize("space", [Sphere(1), Sphere(4), SPD(1), SPD(3)], ids=repr)
+    @pytest.mark.parametrize("space", SPACES, ids=repr)
     def test_they_are_inverse_to_points(self, space, rng):
         x = space.random(5, rng=rng)
         t = coordinates(space, x)
         assert t.shape == (5, space.dim)
-        torch.testing.assert_close(from_coordinates(space, t), x, rtol=0, atol=1e-12)
+        again = from_coordinates(space, t)
+        torch.testing.assert_close(space.embed(again), space.embed(x), rtol=0, atol=1e-12)  # q and −q are one point
 
     def test_on_the_sphere_they_are_the_logarithm_at_the_base(self):
         x = vector(math.cos(0.7), 0, math.sin(0.7))
         torch.testing.assert_close(coordinates(Sphere(2), x), vector(0, 0.7))
+
+    def test_of_a_rotation_they_are_axis_times_angle(self):
+        quarter = vector(math.cos(math.pi / 4), 0, 0, math.sin(math.pi / 4))  # of a turn about the third axis
+        for same in (quarter, -quarter):
+            torch.testing.assert_close(coordinates(Quaternion(), same), vector(0, 0, math.pi / 2))
+
+    def test_of_a_product_those_of_its_factors_follow_each_other(self):
+        t = vector(0.1, 0.2, 0.3, 1, 2, 3)
+        x = from_coordinates(POSE, t)
+        torch.testing.assert_close(x[4:], t[3:])
+        torch.testing.assert_close(coordinates(POSE, x), t)
 
     def test_of_matrices_the_diagonal_comes_first_without_mandels_root(self):
         log = vector(1, 4, 6, 4, 2, 5, 6, 5, 3).reshape(3, 3) / 10
@@ -133,6 +149,9 @@ class TestCoordinates:
     def test_those_of_no_point_are_told(self):
         assert within(Sphere(2), vector(math.pi, 0))
         assert not within(Sphere(2), vector(math.pi + 1e-9, 0))
+        assert within(POSE, vector(0, 0, 3, 3, 3, 3))
+        assert not within(POSE, vector(0, 0, 4, 3, 3, 3))
+        assert not within(POSE, vector(0, 0, 3, 3, 3, 4))
         bounded = SPD(2, eigenvalues=(1, 5))
         assert within(bounded, vector(0, 0, 0))
         assert not within(bounded, vector(3, 0, 0))
@@ -220,10 +239,10 @@ class TestMistakes:
             problem(3, Sphere(3))
 
     def test_other_spaces_are_refused(self):
-        with pytest.raises(ArgumentError, match="live on a Sphere, on SPD matrices or in a Box"):
+        with pytest.raises(ArgumentError, match="live on a Sphere, on SPD matrices, on a Quaternion"):
             problem("ackley", Torus(2))
         for convert in (coordinates, from_coordinates):
-            with pytest.raises(ArgumentError, match="live on a Sphere, on SPD matrices or in a Box"):
+            with pytest.raises(ArgumentError, match="live on a Sphere, on SPD matrices, on a Quaternion"):
                 convert(Torus(2), torch.zeros(2))
 
     def test_nothing_is_hidden_in_a_box(self):

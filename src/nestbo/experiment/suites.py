@@ -80,7 +80,6 @@ MISMATCH: dict[str, Method] = {
 }
 ABLATION: dict[str, Method] = {
     "hdgabo-auto": METHODS["hdgabo-auto"],
-    "told": Method("latent dimension told", lambda task: HDGaBO(task.size)),
     "whole": Method("the whole space searched: GaBO", lambda task: GaBO()),
     "nested": Method("an isotropic nested model alone", lambda task: HDGaBO(task.size, metric="isotropic")),
     "isotropic": Method("an isotropic model of the whole space", lambda task: GaBO(metric="isotropic")),
@@ -206,7 +205,7 @@ SUITES: dict[str, Suite] = {
     "few-dimensions": Suite(
         FEW_DIMENSIONS,
         {label: METHODS[label] for label in ("gabo", "hdgabo-auto")},
-        105,
+        205,
     ),
     "held-out": Suite(
         HELD_OUT,

@@ -78,6 +78,8 @@ _SMALL_SPACES = (
     *(f"sphere:{n}" for n in (2, 3, 5, 20)),
     *(f"spd:{n}:{MATRICES}" for n in (2, 3, 5)),
     *(Box((-2,) * n, (3,) * n).specification for n in (6, 20)),
+    Quaternion().specification,
+    Product(Quaternion(), Box((-2,) * 3, (3,) * 3)).specification,
 )
 FEW_DIMENSIONS = tuple(
     Task(name, where)

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from nestbo.errors import ArgumentError, shown
-from nestbo.manifolds import SPD, Box, Space, Sphere
+from nestbo.manifolds import Space
 from nestbo.manifolds.base import is_whole
 from nestbo.nested import MAPPINGS, Identity, NestedMapping, smaller
-from nestbo.problems.coordinates import WANTED, coordinates, from_coordinates
+from nestbo.problems.coordinates import check_space, coordinates, from_coordinates
 from nestbo.problems.functions import PROBLEMS, Formula
 from nestbo.problems.optima import OPTIMA
 from nestbo.problems.posed import moved
@@ -94,8 +94,7 @@ def problem(name: str, space: Space, *, latent_dim: int | None = None, seed: int
     True
     """
     check_known("problem", name, PROBLEMS)
-    if not isinstance(space, Sphere | SPD | Box):
-        raise ArgumentError(f"{WANTED}, got {space}.")
+    check_space(space)
     if latent_dim is None:
         return Problem(name, space, Identity(space), PROBLEMS[name])
     if not is_whole(seed) or not -(2**63) <= seed < 2**64:

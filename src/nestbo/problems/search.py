@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nestbo.linalg import inner
-from nestbo.manifolds import SPD, Box, Euclidean, Space, Sphere, leaf
+from nestbo.manifolds import SPD, Box, Euclidean, Product, Quaternion, Space, Sphere, leaf
 from nestbo.optimise import lbfgs, trust_region
 from nestbo.problems.coordinates import coordinates, from_coordinates, within
 from nestbo.problems.functions import Formula
@@ -18,6 +18,8 @@ TABULATED: tuple[Space, ...] = (
     *(SPD(n, eigenvalues=(1e-3, 5.0)) for n in (2, 3, 5)),
     *(SPD(n) for n in (2, 3)),
     *(Box((-2.0,) * n, (3.0,) * n) for n in (6, 20)),  # no minimiser lies in the middle
+    Quaternion(),
+    Product(Quaternion(), Box((-2.0,) * 3, (3.0,) * 3)),
 )
 
 
