@@ -29,7 +29,7 @@ class Reporter:
         """After Ctrl-C."""
 
     def idle(self, why: str) -> None:
-        """Where nothing is left to evaluate."""
+        """Before the first evaluation: that nothing is left to evaluate, or how much."""
 
     def waiting(self, why: str) -> None:
         """When a run waits for what may never come, and again every minute."""
@@ -62,7 +62,7 @@ class Lines(Reporter):
         self.say(why)
 
     def interrupted(self) -> None:
-        self.say("interrupted; everything told is kept")
+        self.say("interrupted; everything told is kept, and the next run goes on")
 
     def waiting(self, why: str) -> None:
         self.say(f"waiting: {why}")
@@ -108,7 +108,7 @@ class Bar(Reporter):
         self.bar.console.print(why, markup=False)
 
     def interrupted(self) -> None:
-        self.bar.console.print("interrupted; everything told is kept")
+        self.bar.console.print("interrupted; everything told is kept, and the next run goes on")
 
     def waiting(self, why: str) -> None:
         self.bar.console.print(printable(f"waiting: {why}"), markup=False)
@@ -141,7 +141,7 @@ class Inline(Reporter):
         self.text = why
 
     def interrupted(self) -> None:
-        self.text += "; interrupted, everything told is kept"
+        self.text += "; interrupted, everything told is kept, and the next run goes on"
 
     def waiting(self, why: str) -> None:
         self.text = f"waiting: {why}"

@@ -117,7 +117,8 @@ def check_known(kind: str, name: Any, known: Iterable[str]) -> None:
         return
     near = difflib.get_close_matches(name.lower(), known, n=1) if isinstance(name, str) else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise SpecificationError(f"Wanted a {kind} ({', '.join(sorted(known))}), got {shown(name)}.{hint}")
+    article = "an" if kind[0] in "aeiou" else "a"
+    raise SpecificationError(f"Wanted {article} {kind} ({', '.join(sorted(known))}), got {shown(name)}.{hint}")
 
 
 def _unwrapped(argument: str) -> str:

@@ -40,7 +40,7 @@ def show(store: Store, json: Json = False) -> None:
             return
         console = Console(highlight=False)
         for name, text in _in_words(facts).items():
-            console.print(printable(f"{name:10}{text}", keep=""), markup=False, soft_wrap=True)
+            console.print(printable(f"{name:9} {text}", keep=""), markup=False, soft_wrap=True)
         history = study.history
         if len(history):
             console.print(table(history, study.objectives))
@@ -52,7 +52,8 @@ def _in_words(facts: dict[str, Any]) -> dict[str, str]:
     """The summary, in words."""
     counts = facts["counts"]
     apart = ("counts", "best", "front", "recommended", "nestbo")
-    plain = {name: str(value) for name, value in facts.items() if name not in apart and value not in (None, False)}
+    known = {name: value for name, value in facts.items() if name not in apart and value is not None}
+    plain = {name: "yes" if value is True else str(value) for name, value in known.items() if value is not False}
     trials = f"{counts['told']} told, {counts['failed']} failed, {counts['asked']} pending"
     trials += f", {counts['discarded']} discarded" if counts.get("discarded") else ""
     if "front" in facts:

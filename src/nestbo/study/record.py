@@ -75,10 +75,10 @@ class Record(Reading):
             "space": self.space.specification,
             "strategy": self.strategy.specification,
             "seed": self.seed,
+            "objectives": list(self.objectives) if self.several else None,
             "direction": _listed(self.direction),
             "noise": _listed(self.noise),
             "constraints": constrained,
-            "objectives": list(self.objectives) if self.several else None,
         }
         if store.empty:
             store.create(wanted | _shape_without(self.space))

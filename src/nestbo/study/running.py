@@ -88,9 +88,11 @@ class Running(Asking, Adding, Mending, Judging):
                 raise outcome.error
             course.ended(done, outcome)
 
-        with report.watching(course.left()):
-            if budget is not None and not course.left():
+        with report.watching(remaining := course.left()):
+            if budget is not None and not remaining:
                 report.idle(f"{course.goal.words}: nothing to evaluate. For another objective, choose another store.")
+            elif budget is not None and remaining < budget:
+                report.idle(f"{budget - remaining} of {budget} evaluations are made, {remaining} are left")
             try:
                 pool, left = Pool(executor, workers), course.left
                 self._within_a_call(lambda call: Driver(self._desk(call, report), evaluation, pool).run(left, each))

@@ -30,6 +30,11 @@ def objective_names(objectives: Any) -> tuple[str, ...]:
             f'objectives names two or more, each once, such as ("error", "energy"), got {shown(objectives)}. Leave it '
             "out for a single one."
         )
+    if set(names) & set(WAYS):
+        raise ArgumentError(
+            f"objectives are names, got {shown(objectives)}. Give each objective a name, and say in direction which are "
+            'minimised: Study(space, objectives=("error", "strength"), direction=("minimize", "maximize")).'
+        )
     return names
 
 
@@ -123,9 +128,13 @@ def check_same(wanted: dict[str, Any], stored: dict[str, Any], path: Any) -> Non
         found = bool(stored.get(name)) if isinstance(value, bool) else _as_written_today(name, stored.get(name))
         if found != value:
             raise ArgumentError(
-                f"{path} holds a study with {name} {shown(found)}, got {shown(value)}. "
+                f"{path} holds a study with {_in_words(name, found)}, got {_in_words(name, value)}. "
                 "Study.load(path) continues it; for another study, choose another file."
             )
+
+
+def _in_words(name: str, value: Any) -> str:
+    return "one objective" if name == "objectives" and value is None else f"{name} {shown(value)}"
 
 
 def checked_note(note: Any) -> str | None:

@@ -66,3 +66,6 @@ class Study(Running, Fronts, Tables):
 
     def __repr__(self) -> str:
         return f"Study({self.space}, {self.strategy}, seed={self.seed}, {len(self.history)} trials)"
+
+
+Study.__init__.__qualname__ = "Study"  # so that Python names what the user called if an argument is unknown
