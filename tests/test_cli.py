@@ -422,6 +422,13 @@ def test_show_and_best_before_anything_is_told():
     assert "…]" in invoke("show", "a.db").stdout
 
 
+def test_show_says_that_a_study_has_constraints_and_which_seed():
+    nb.Study(nb.Sphere(2), nb.RandomSearch(), store="a.db", constraints=lambda x: x[0]).close()
+    lines = invoke("show", "a.db").stdout.splitlines()
+    assert "constraints yes" in lines
+    assert "seed      0" in lines
+
+
 def test_export_of_matrices_has_a_column_for_each_entry():
     invoke("new", "a.db", "--space", "spd:2", "--strategy", "randomsearch")
     invoke("ask", "a.db", "-n", 2)

@@ -181,7 +181,7 @@ class TestSuite:
         found = applications.cells("peg,gust", "nestbo,cma", range(2))
         assert len({cell.name for cell in found}) == len(found) == 2 * 2 * 3
         assert found[0].name == "peg__nestbo__manifold__0.json"
-        with pytest.raises(nb.SpecificationError, match="Wanted a application"):
+        with pytest.raises(nb.SpecificationError, match="Wanted an application"):
             applications.cells("pge", "all", range(1))
 
     def test_runs_goes_on_and_makes_a_table(self, tmp_path, capsys):

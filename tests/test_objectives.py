@@ -322,6 +322,17 @@ class TestRefused:
         with pytest.raises(ArgumentError, match="objectives names two or more"):
             nb.Study(nb.Sphere(2), objectives=objectives)
 
+    def test_directions_are_no_names(self):
+        with pytest.raises(ArgumentError, match=r'direction=\("minimize", "maximize"\)'):
+            nb.Study(nb.Sphere(2), objectives=("minimize", "maximize"))
+
+    def test_a_file_of_one_objective(self, tmp_path):
+        nb.Study(nb.Sphere(2), store=tmp_path / "a.db").close()
+        with pytest.raises(
+            ArgumentError, match=r"holds a study with one objective, got objectives \['error', 'energy'\]"
+        ):
+            nb.Study(nb.Sphere(2), nb.GaBO(), store=tmp_path / "a.db", objectives=NAMES)
+
     def test_other_settings(self):
         for strategy in (nb.HDGaBO(), nb.EuclideanBO()):
             with pytest.raises(ArgumentError, match="works with one objective, got several"):

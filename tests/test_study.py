@@ -282,6 +282,17 @@ def test_a_run_with_nothing_left_says_so(capsys):
     )
 
 
+def test_a_run_that_goes_on_says_how_far_it_is(capsys):
+    study = nb.Study(nb.Sphere(2), nb.RandomSearch(), seed=0).run(bowl, budget=3, progress=False)
+    study.run(bowl, budget=5)
+    assert capsys.readouterr().err.startswith("3 of 5 evaluations are made, 2 are left\n")
+
+
+def test_an_unknown_argument_is_one_of_a_study():
+    with pytest.raises(TypeError, match=r"^Study\(\) got an unexpected keyword argument 'maximize'"):
+        nb.Study(nb.Sphere(2), maximize=True)
+
+
 def test_values_that_violate_a_constraint_are_not_the_best(capsys):
     study = nb.Study(nb.Sphere(2), nb.RandomSearch(), seed=0)
     study.run(lambda x: nb.Observation(1.0, constraints=-1.0), 1)
