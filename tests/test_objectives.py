@@ -98,7 +98,7 @@ class TestStudy:
         assert torch.equal(repeated.ask().x, expected)
         with pytest.raises(ArgumentError, match="objectives"):
             nb.Study(space, store=path, direction=("minimize", "maximize"), noise=(0.1, 0.2), objectives=("a", "b"))
-        with pytest.raises(ArgumentError, match="direction"):
+        with pytest.raises(ArgumentError, match=r"objectives \['error', 'energy'\], got one objective"):
             nb.Study(space, store=path)
 
     def test_damaged_settings_are_refused(self, tmp_path):
@@ -328,9 +328,7 @@ class TestRefused:
 
     def test_a_file_of_one_objective(self, tmp_path):
         nb.Study(nb.Sphere(2), store=tmp_path / "a.db").close()
-        with pytest.raises(
-            ArgumentError, match=r"holds a study with one objective, got objectives \['error', 'energy'\]"
-        ):
+        with pytest.raises(ArgumentError, match=r"holds a study with one objective, got objectives \['error'"):
             nb.Study(nb.Sphere(2), nb.GaBO(), store=tmp_path / "a.db", objectives=NAMES)
 
     def test_other_settings(self):

@@ -32,8 +32,8 @@ def objective_names(objectives: Any) -> tuple[str, ...]:
         )
     if set(names) & set(WAYS):
         raise ArgumentError(
-            f"objectives are names, got {shown(objectives)}. Give each one a name, and say in direction which way it goes: "
-            'Study(space, objectives=("error", "strength"), direction=("minimize", "maximize")).'
+            f"objectives are names, got {shown(objectives)}. Give each one a name, and say in direction which way it "
+            'goes: Study(space, objectives=("error", "strength"), direction=("minimize", "maximize")).'
         )
     return names
 
