@@ -37,7 +37,8 @@ def report(trials: Trials, budget: int, device: str) -> None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         state = run(trials, budget, Path(folder) / trials.name, device=device)
-    regret = state.y.cummin(1).values.cpu() - trials.problems()[0].optimal_value
+    optima = torch.tensor([p.optimal_value for p in trials.problems()], dtype=torch.float64)
+    regret = state.y.cummin(1).values.cpu() - optima.unsqueeze(-1)
     medians = [f"{regret[:, n - 1].median():.3g}" for n in LOOKS if n <= budget]
     low, high = (f"{regret[:, -1].quantile(q):.3g}" for q in (0.25, 0.75))
     below = [f"{(regret[:, -1] < bound).double().mean():.0%}" for bound in (0.1, 1.0)]

@@ -13,6 +13,7 @@ from nestbo.experiment.pages import report
 from nestbo.experiment.results import Record, Series, results, series
 from nestbo.experiment.statistics import interval, paired, reached, rows, target
 from nestbo.experiment.tables import heading, tables
+from nestbo.experiment.trials import Trials, run
 
 PAPER = SUITES["paper"]
 ACKLEY, MATRICES = Task("ackley", "sphere:50", 5), Task("rosenbrock", "spd:10:eigenvalues=0.001,5", 3)
@@ -40,6 +41,15 @@ def folder(tmp_path):
         for k, label in enumerate(("oracle", "hdgabo-auto", "gabo", "random")):
             record(drawn((8, 30), 10.0**k, k), label, task).write(out / f"{task.key}__{label}__0-7.npz")
     return out
+
+
+def test_every_trial_has_an_optimum_of_its_own(tmp_path):
+    """The likelihood of a covariance has another optimum for each seed."""
+    trials = Trials("wishart", "spd:3", "randomsearch", (0, 1, 2))
+    state = run(trials, 6, tmp_path / "a.npz")
+    optima = [p.optimal_value for p in trials.problems()]
+    assert len(set(optima)) == 3
+    np.testing.assert_allclose(Record.read(tmp_path / "a.npz").regret, state.y.numpy() - np.reshape(optima, (3, 1)))
 
 
 class TestMerging:

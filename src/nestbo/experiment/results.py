@@ -64,7 +64,8 @@ class Record:
                 return cls(about, data["regret"].astype(float), data["arms"], data["seconds"])
             arms = np.array([[memory.arm or "" for memory in trial] for trial in read_memories(data)])
             values = data["exact"] if "exact" in data.files else data["y"]
-            return cls(about, values - about["optimum"], arms, data["seconds"])
+            optima = np.reshape(about["optimum"], (-1, 1))  # one for each trial; earlier files have one for all
+            return cls(about, values - optima, arms, data["seconds"])
 
     @property
     def task(self) -> Task:

@@ -223,7 +223,7 @@ def _about(trials: Trials, device: str, path: Path) -> dict[str, Any]:
         "method": trials.method,
         "seeds": trials.seeds,
         "noise": trials.noise,
-        "optimum": trials.problems()[0].optimal_value,
+        "optimum": [p.optimal_value for p in trials.problems()],
         "nestbo": source(),
         "torch": torch.__version__,
         "python": platform.python_version(),
