@@ -1,6 +1,7 @@
 """Experiments: many trials at once, in a file that a later call continues."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ import torch
 
 import nestbo.experiment
 from nestbo import SPD, ArgumentError, Sphere
-from nestbo.experiment import Progress, Trials, main, run
+from nestbo.experiment import Progress, Trials, main, run, trial_files
+from nestbo.experiment.trial_files import run_together
 from nestbo.memory import Memory
 from nestbo.problems import problem
 
@@ -63,6 +65,50 @@ def test_fits_that_are_dropped_are_of_no_use(method, tmp_path, monkeypatch):
     assert [memory.arm for memory in light.memories[0]] == [memory.arm for memory in full.memories[0]]
 
 
+class TestTogether:
+    """Trials of several problems on one space, as one batch."""
+
+    parts = (GABO, replace(GABO, problem="rosenbrock", seeds=(5, 6, 7)))
+
+    def test_files_are_those_of_trials_that_were_run_apart(self, tmp_path):
+        run_together({tmp_path / f"{k}.npz": part for k, part in enumerate(self.parts)}, 9)
+        for k, part in enumerate(self.parts):
+            apart, file = run(part, 9, tmp_path / "apart" / f"{k}.npz"), np.load(tmp_path / f"{k}.npz")
+            torch.testing.assert_close(torch.from_numpy(file["x"]), apart.x, rtol=0, atol=1e-5)
+            assert json.loads(str(file["about"]))["seeds"] == list(part.seeds)
+
+    def test_what_was_begun_is_gone_on_with(self, tmp_path):
+        for name, budgets in (("straight", (9,)), ("parts", (6, 9))):
+            paths = [tmp_path / name / f"{k}.npz" for k in range(2)]
+            for budget in budgets:
+                state = run_together(dict(zip(paths, self.parts, strict=True)), budget)
+            assert state.y.shape == (5, 9)
+        for k in range(2):
+            one, other = (np.load(tmp_path / name / f"{k}.npz")["y"] for name in ("straight", "parts"))
+            assert np.array_equal(one, other)
+
+    def test_each_trial_has_a_great_sphere_of_its_own(self, tmp_path):
+        hidden = Trials("ackley", "sphere:22", "hdgabo", (0, 1), latent_dim=2)
+        parts = (hidden, replace(hidden, problem="rosenbrock", seeds=(2,)))
+        run_together({tmp_path / f"{k}.npz": part for k, part in enumerate(parts)}, 7)
+        for k, part in enumerate(parts):
+            apart = run(part, 7, tmp_path / "apart" / f"{k}.npz")
+            together = torch.from_numpy(np.load(tmp_path / f"{k}.npz")["x"])
+            torch.testing.assert_close(together, apart.x, rtol=0, atol=1e-4)
+
+    def test_applications_are_refused(self, tmp_path, capsys):
+        with pytest.raises(SystemExit):
+            main(["run", "--suite", "applications", "--together", "--out", str(tmp_path)])
+        assert "Leave out --together" in capsys.readouterr().err
+
+    def test_longer_trials_are_not_lost(self, tmp_path):
+        paths = [tmp_path / f"{k}.npz" for k in range(2)]
+        run(self.parts[0], 8, paths[0])
+        with pytest.raises(ArgumentError, match="from the same count"):
+            run_together(dict(zip(paths, self.parts, strict=True)), 9)
+        assert trial_files.evaluated(paths[0]) == 8
+
+
 def test_a_limit_stops_and_a_later_call_goes_on(tmp_path):
     stopped = run(RANDOM, 8, tmp_path / "a.npz", limit=0.0)
     assert stopped.y.shape[1] == 5
@@ -72,8 +118,8 @@ def test_a_limit_stops_and_a_later_call_goes_on(tmp_path):
 def test_a_kill_between_two_writes_loses_only_what_came_after(tmp_path, monkeypatch):
     """The file of the first write stays whole, and the next call goes on from it."""
     straight = run(RANDOM, 12, tmp_path / "straight.npz")
-    monkeypatch.setattr(nestbo.experiment.trials, "_SAVE_EVERY", 0.0)
-    save, writes = nestbo.experiment.trials._save, []
+    monkeypatch.setattr(trial_files, "_SAVE_EVERY", 0.0)
+    save, writes = trial_files._write, []
 
     def dying(path, *arguments):
         save(path, *arguments)
@@ -81,10 +127,10 @@ def test_a_kill_between_two_writes_loses_only_what_came_after(tmp_path, monkeypa
         if len(writes) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(nestbo.experiment.trials, "_save", dying)
+    monkeypatch.setattr(trial_files, "_write", dying)
     with pytest.raises(KeyboardInterrupt):
         run(RANDOM, 12, tmp_path / "a.npz", report=silent)
-    monkeypatch.setattr(nestbo.experiment.trials, "_save", save)
+    monkeypatch.setattr(trial_files, "_write", save)
     assert np.load(tmp_path / "a.npz")["y"].shape == (2, 8)
     same(run(RANDOM, 12, tmp_path / "a.npz", report=silent), straight)
 
@@ -114,7 +160,7 @@ def test_every_source_that_took_part_is_told(tmp_path, monkeypatch):
 
     run(RANDOM, 6, tmp_path / "a.npz")
     own = source()
-    monkeypatch.setattr(nestbo.experiment.trials, "source", lambda: "another")
+    monkeypatch.setattr(trial_files, "source", lambda: "another")
     for budget in (7, 8):
         run(RANDOM, budget, tmp_path / "a.npz")
     assert source() == f"{own}, another"
@@ -185,7 +231,7 @@ def test_a_problem_without_a_hidden_projection(tmp_path):
 
 
 def test_progress_is_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr(nestbo.experiment.trials, "_SAVE_EVERY", 0.0)
+    monkeypatch.setattr(trial_files, "_SAVE_EVERY", 0.0)
     lines = []
     state = run(RANDOM, 7, tmp_path / "a.npz", report=lines.append)
     assert len(lines) == 2

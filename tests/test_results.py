@@ -13,7 +13,8 @@ from nestbo.experiment.pages import report
 from nestbo.experiment.results import Record, Series, results, series
 from nestbo.experiment.statistics import interval, paired, reached, rows, target
 from nestbo.experiment.tables import heading, tables
-from nestbo.experiment.trials import Trials, run
+from nestbo.experiment.trial_files import run
+from nestbo.experiment.trials import Trials
 
 PAPER = SUITES["paper"]
 ACKLEY, MATRICES = Task("ackley", "sphere:50", 5), Task("rosenbrock", "spd:10:eigenvalues=0.001,5", 3)

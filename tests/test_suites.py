@@ -22,7 +22,7 @@ from nestbo.experiment.names import APPLICATIONS
 from nestbo.experiment.results import Record, pack, records, unpack
 from nestbo.experiment.rivals import ELSEWHERE, method
 from nestbo.experiment.runner import run
-from nestbo.experiment.trials import run as run_trials
+from nestbo.experiment.trial_files import run as run_trials
 from nestbo.gallery import CATALOGUE
 
 PAPER = SUITES["paper"]
@@ -135,6 +135,16 @@ class TestRunning:
             np.testing.assert_array_equal(np.load(tmp_path / cell.name)["y"], alone.y)
         run(cells, 7, tmp_path, report=lines.append)
         assert "0 of 2 cells to run, 0 steps" in lines
+
+    def test_problems_of_a_space_together(self, tmp_path):
+        """One process for each space; what is there is gone on with, as far as it has come."""
+        cells, lines = SMALL.cells("random", seeds=range(2)), []
+        run_trials(cells[0].trials, 6, tmp_path / cells[0].name)
+        assert run(cells, 7, tmp_path, together=True, report=lines.append) == []
+        assert lines[-1] == "done"
+        for cell in cells:
+            alone = run_trials(cell.trials, 7, tmp_path / "alone" / cell.name)
+            np.testing.assert_array_equal(np.load(tmp_path / cell.name)["y"], alone.y)
 
     def test_what_fails_is_told_and_the_others_go_on(self, tmp_path):
         cells = SMALL.cells("random", seeds=range(2))

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from nestbo.experiment.command import main
     from nestbo.experiment.suites import METHODS, SUITES, Cell, Suite
     from nestbo.experiment.tasks import Task
-    from nestbo.experiment.trials import INITIAL, ORACLE, Progress, Trials, run
+    from nestbo.experiment.trial_files import run
+    from nestbo.experiment.trials import INITIAL, ORACLE, Progress, Trials
 
 __all__ = ["INITIAL", "METHODS", "ORACLE", "SUITES", "Cell", "Progress", "Suite", "Task", "Trials", "main", "run"]
 
-_HOMES = ("command", "suites", "tasks", "trials")
+_HOMES = ("command", "suites", "tasks", "trial_files", "trials")
 
 
 if not TYPE_CHECKING:

@@ -72,6 +72,9 @@ def _add_run(commands: Commands) -> None:
     parser.add_argument("--methods", default="all", help="labels, separated by commas")
     parser.add_argument("--problems", default="all", help="names or parts of them, separated by commas")
     parser.add_argument("--jobs", type=_count, default=1, help="number of processes")
+    parser.add_argument(
+        "--together", action="store_true", help="advance all problems of a space as one batch, which suits a GPU"
+    )
     parser.add_argument("--chunk", type=_count, help="trials in one file, and in one process; all of them by default")
     _add_common(parser, trials=30, budget=None)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from nestbo.errors import ArgumentError
 from nestbo.experiment import applications
 from nestbo.experiment.command import say
 from nestbo.experiment.names import APPLICATIONS
@@ -17,7 +18,8 @@ from nestbo.experiment.results import collect, pack, results, unpack
 from nestbo.experiment.runner import run as run_cells
 from nestbo.experiment.suites import SUITES, Suite, suite
 from nestbo.experiment.tables import tables
-from nestbo.experiment.trials import Trials, run
+from nestbo.experiment.trial_files import run
+from nestbo.experiment.trials import Trials
 from nestbo.gallery import CATALOGUE
 from nestbo.text import printable
 
@@ -46,12 +48,15 @@ def _run(given: Namespace) -> int:
     seeds = range(given.first, given.first + given.trials)
     options: dict[str, Any] = {"jobs": given.jobs, "threads": given.threads, "limit": given.limit}
     if given.suite == APPLICATIONS:
+        if given.together:
+            raise ArgumentError("Applications run one after the other. Leave out --together, and use --jobs.")
         wanted = applications.cells(given.problems, given.methods, seeds)
         wrong = applications.run(wanted, given.out, budget=given.budget, **options)
     else:
         chosen = suite(given.suite)
         cells = chosen.cells(given.methods, given.problems, seeds=seeds, chunk=given.chunk)
-        wrong = run_cells(cells, given.budget or chosen.budget, given.out, device=given.device, **options)
+        options |= {"device": given.device, "together": given.together}
+        wrong = run_cells(cells, given.budget or chosen.budget, given.out, **options)
     for line in wrong:
         sys.stderr.write(printable(line) + "\n")
     return int(bool(wrong))

@@ -15,7 +15,8 @@ from nestbo.experiment.results import collect, records
 from nestbo.experiment.rivals import ELSEWHERE, RIVALS
 from nestbo.experiment.runner import run
 from nestbo.experiment.suites import SUITES, Cell
-from nestbo.experiment.trials import INITIAL, evaluated, made_by, minutes, source
+from nestbo.experiment.trial_files import evaluated, made_by, minutes, source
+from nestbo.experiment.trials import INITIAL
 
 PAGES = ("results.md", "evidence.md", "evidence-problems.md")
 _UNKNOWN = 1.0  # seconds that a suggestion is taken to need where nothing is known of its method
@@ -133,8 +134,9 @@ def make(
         say(line)
     wrong = []
     for part in parts:
-        where = {"device": "cpu" if part.alone else device, "jobs": jobs}
-        wrong += run(cells(part, trials), SUITES[part.suite].budget, out, report=say, **where)  # type: ignore[arg-type]
+        where = "cpu" if part.alone else device
+        todo, budget = cells(part, trials), SUITES[part.suite].budget
+        wrong += run(todo, budget, out, device=where, jobs=jobs, together=where != "cpu", report=say)
     say(f"{len(collect([out], archive))} archives in {archive}")
     return wrong
 

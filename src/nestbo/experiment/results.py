@@ -16,7 +16,8 @@ from nestbo.errors import ArgumentError, NestboError
 from nestbo.experiment import arrays
 from nestbo.experiment.suites import Suite
 from nestbo.experiment.tasks import Task
-from nestbo.experiment.trials import INITIAL, read_memories
+from nestbo.experiment.trial_files import read_memories
+from nestbo.experiment.trials import INITIAL
 from nestbo.files import written
 from nestbo.manifolds import space as known_space
 from nestbo.manifolds.base import is_whole

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ import torch
 
 from nestbo.errors import ArgumentError
 from nestbo.experiment.suites import Cell
-from nestbo.experiment.trials import INITIAL, evaluated, minutes
-from nestbo.experiment.trials import run as run_trials
+from nestbo.experiment.trial_files import evaluated, minutes, run_together
+from nestbo.experiment.trials import INITIAL
 
 _REPORT_EVERY = 60.0  # seconds
 _counter: Any = None  # in a worker: the evaluations that all of them have made
@@ -32,11 +33,14 @@ def run(
     jobs: int = 1,
     threads: int = 1,
     limit: float = float("inf"),
+    together: bool = False,
     report: Callable[[str], Any] = lambda line: print(line, flush=True),  # noqa: T201
 ) -> list[str]:
     """Bring every cell to ``budget`` evaluations; what is there is gone on from. Returns what went wrong, a line each.
 
     Cells start in their order, ``jobs`` at a time, each in one process; none begins a step after ``limit`` seconds.
+    With ``together``, the problems of one space are one batch in one process for each method: a GPU advances them in
+    less time than one after the other.
     """
     deadline = time.time() + limit
     if device.startswith("cuda") and not torch.cuda.is_available():
@@ -46,12 +50,24 @@ def run(
     report(f"{len(todo)} of {len(cells)} cells to run, {steps} steps")
     spawn = multiprocessing.get_context("spawn")
     count = spawn.Value("q", 0)
+    batches = _batches(todo, out) if together else [[cell] for cell in todo]
     with ProcessPoolExecutor(jobs, spawn, _begin, (count, threads)) as pool:
-        futures = {pool.submit(_run, cell, budget, out / cell.name, device, deadline): cell for cell in todo}
+        futures = {pool.submit(_run, batch, budget, out, device, deadline): batch for batch in batches}
         _watch(list(futures), steps, count, report)
     left = _left(todo, budget, out)
     report(f"{left} steps left; the same command goes on" if left else "done")
-    return [f"{cell.name}: {future.exception()!r}" for future, cell in futures.items() if future.exception()]
+    failed = [(future.exception(), batch) for future, batch in futures.items() if future.exception()]
+    return [f"{', '.join(cell.name for cell in batch)}: {error!r}" for error, batch in failed]
+
+
+def _batches(cells: Sequence[Cell], out: Path) -> list[list[Cell]]:
+    """Cells that differ in their problems or seeds alone and have come equally far."""
+    found: dict[Any, list[Cell]] = {}
+    for cell in cells:
+        trials, count = cell.trials, evaluated(out / cell.name)
+        alike = (cell.label, trials.method, trials.space, trials.latent_dim, trials.noise > 0, count)
+        found.setdefault(alike, []).append(cell)
+    return list(found.values())
 
 
 def _left(cells: Sequence[Cell], budget: int, out: Path) -> int:
@@ -67,7 +83,7 @@ def _watch(futures: list[Future[None]], steps: int, count: Any, report: Callable
         done, passed = count.value, time.monotonic() - began
         left = f", {minutes(passed / done * (steps - done))} left at this pace" if done else ""
         complete = len(futures) - len(waiting)
-        report(f"{complete}/{len(futures)} cells, {done}/{steps} steps, {minutes(passed)}{left}")
+        report(f"{complete}/{len(futures)} batches, {done}/{steps} steps, {minutes(passed)}{left}")
 
 
 def _begin(count: Any, threads: int) -> None:
@@ -86,13 +102,14 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _stepped() -> None:
+def _stepped(count: int) -> None:
     with _counter.get_lock():
-        _counter.value += 1
+        _counter.value += count
 
 
-def _run(cell: Cell, budget: int, path: Path, device: str, deadline: float) -> None:
-    """In a worker: one cell."""
+def _run(batch: Sequence[Cell], budget: int, out: Path, device: str, deadline: float) -> None:
+    """In a worker: one cell, or several together."""
     left = deadline - time.time()
     if left > 0:
-        run_trials(cell.trials, budget, path, device=device, limit=left, stepped=_stepped, label=cell.label)
+        parts, stepped = {out / cell.name: cell.trials for cell in batch}, partial(_stepped, len(batch))
+        run_together(parts, budget, device=device, limit=left, stepped=stepped, label=batch[0].label)
