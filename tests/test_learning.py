@@ -190,9 +190,16 @@ class TestGreatSpheres:
         assert grow([*stall, step, step], [False] * 18) == Span(9)
         assert grow([*stall, step, step, *stall], [False] * 34) == Span(9)  # the next stall has to be twice as long
         assert grow([*stall, step, step, *stall, *stall], [False] * 50) == Span(9, 1)
-        assert grow([*stall, step], [False] * 16 + [True]) == Span(16)
+        lucky = [False] * 16 + [True]
+        assert grow([*stall, step], lucky) == Span(16)
         assert grow([*stall, step, step], [False] * 17 + [True]) == Span(16)
-        assert grow([*stall, step], [False] * 16 + [True], 12) == Span(12)
+        assert grow([*stall, step], lucky, 12) == Span(12)
+        twice, thrice = [*stall, step] * 2, [*stall, step] * 3
+        assert grow(twice, lucky * 2, 500) == Span(128)  # a second success is no chance
+        assert grow(twice, lucky * 2) == Span(50)
+        assert grow(thrice, lucky * 3, 5000) == Span(4096)
+        assert grow([*twice, *stall], lucky * 2 + [False] * 16) == Span(50)
+        assert grow([*stall, step, step], [False] * 18, 9) == Span(9)
         assert grow(stall, [False] * 16, 8) == Span(8)  # the whole sphere: there is nothing beside it
 
     def test_steps_lie_in_the_next_great_sphere_on_both_sides_of_the_best_point(self):

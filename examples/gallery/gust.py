@@ -4,8 +4,8 @@ Before a drone is allowed to fly, its controller has to survive the worst gust o
 pushes along three axes, each push a sum of 32 waves in time, and all gusts have the same energy. Wanted is the gust
 that throws the drone farthest off; engineers call it critical excitation, and look for it by drawing gusts at random.
 
-The space is the sphere of 96 amplitudes, S^95: equal energy means a vector of fixed length. The structure is truly
-nested: the drone does not feel fast waves, so that few combinations of amplitudes matter, and HD-GaBO learns which.
+The space is the sphere of 96 amplitudes, S^95: equal energy means a vector of fixed length. The drone does not feel
+fast waves, so that few combinations of amplitudes matter, and HD-GaBO learns which.
 MuJoCo (Apache-2.0) simulates the drone.
 """
 
