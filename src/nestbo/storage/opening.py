@@ -38,18 +38,28 @@ def identity(place: Path) -> tuple[int, int]:
 
 def missing(place: Path) -> bool:
     """Whether a study may be made there: no file, or an empty one, and no log of a file that was moved away."""
-    there = place.exists()
-    if there and not (place.is_file() or place.is_dir()):
+    # The logs come first: where another process begins the study meanwhile, the file has content before it has a log.
+    found = [log for log in logs(place) if _size(log)]
+    if place.exists() and not (place.is_file() or place.is_dir()):
         raise StoreError(f"A store is a file, got {place}, which is a device or the like. Choose another path.")
-    if there and place.stat().st_size:
+    size = _size(place)
+    if size:
         return False
-    for log in logs(place):
-        if log.exists() and log.stat().st_size and not (there and log.name.endswith("-journal")):
+    for log in found:
+        if size is None or not log.name.endswith("-journal"):
             raise StoreError(
                 f"Beside {place} lies {log.name}, the log of a study that was moved away or removed, and may hold "
                 f"values that were told. Put the study back beside it, or remove {log.name}."
             )
     return True
+
+
+def _size(path: Path) -> int | None:
+    """In bytes; None where there is nothing, or no longer."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
 
 
 def vacant(place: Path) -> bool:
