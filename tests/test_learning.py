@@ -190,15 +190,18 @@ class TestGreatSpheres:
         assert grow([*stall, step, step], [False] * 18) == Span(9)
         assert grow([*stall, step, step, *stall], [False] * 34) == Span(9)  # the next stall has to be twice as long
         assert grow([*stall, step, step, *stall, *stall], [False] * 50) == Span(9, 1)
-        lucky = [False] * 16 + [True]
-        assert grow([*stall, step], lucky) == Span(16)
-        assert grow([*stall, step, step], [False] * 17 + [True]) == Span(16)
-        assert grow([*stall, step], lucky, 12) == Span(12)
-        twice, thrice = [*stall, step] * 2, [*stall, step] * 3
-        assert grow(twice, lucky * 2, 500) == Span(128)  # a second success is no chance
-        assert grow(twice, lucky * 2) == Span(50)
-        assert grow(thrice, lucky * 3, 5000) == Span(4096)
-        assert grow([*twice, *stall], lucky * 2 + [False] * 16) == Span(50)
+        quiet, luckless = [False] * 16, [False] * 2
+        tried = lambda count: [*stall, *[step] * count]
+        assert grow(tried(1), [*quiet, True]) == Span(9, 1)  # the next direction at once
+        assert grow(tried(2), [*quiet, False, True]) == Span(9, 1)
+        assert grow(tried(2), [*quiet, True, False]) == Span(9, -1)
+        assert grow(tried(3), [*quiet, True, *luckless]) == Span(18)  # may have been chance
+        assert grow(tried(4), [*quiet, True, True, *luckless]) == Span(20)
+        assert grow(tried(3), [*quiet, True, *luckless], 12) == Span(12)
+        assert grow(tried(3), [*quiet, True, True, True]) == Span(50)  # no chance
+        assert grow(tried(5), [*quiet, True, False, True, False, True]) == Span(50)
+        assert grow([*tried(3), *stall], [*quiet, True, True, True, *quiet]) == Span(50)
+        assert grow([*tried(3), *stall], [*quiet, True, *luckless, *quiet]) == Span(18, 1)
         assert grow([*stall, step, step], [False] * 18, 9) == Span(9)
         assert grow(stall, [False] * 16, 8) == Span(8)  # the whole sphere: there is nothing beside it
 

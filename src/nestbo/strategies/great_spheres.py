@@ -24,8 +24,7 @@ _WHOLE = 20  # dimensions up to which a sphere is searched as a whole
 _SPANNED, _WIDER = 8, 3  # dimensions of the great sphere at first: so many, or so many more than the latent ones
 _STALL = 16  # suggestions without a success before steps beside it, twice as many after each in vain
 _NOTICEABLE = 0.01  # of the distance from the median to the best value: what ends a stall
-_FACTOR = 2  # by which the first success multiplies the dimension; it may be chance
-_FASTER = 4  # by which each success multiplies the factor of the next one
+_SURE = 3  # successes in a row that are no chance: where something is nested, they are rare
 _STEP = 0.05  # radians: far enough for a slope to show, near enough for it to be one
 _OFF = 1e-6  # radians from a great sphere
 
@@ -58,9 +57,14 @@ def spans(space: Space, latent_dim: Any, runs: Runs) -> list[Span]:
     """What each run searches next.
 
     A function that takes all its values on a small great sphere is found there. For any other the best point of the
-    sphere is not the best of all: after a stall two small steps beside the sphere, there and back, tell. If one of them
-    is a success, the dimension is multiplied, by 2 the first time, which may be chance, by 8 the second, by 32 the
-    third; if not, it grows by the direction that was tried.
+    sphere is not the best of all: after a stall two small steps beside the sphere, there and back, tell.
+
+    ============================ ==================================================================================
+    neither step is a success    the dimension grows by the direction that was tried; the next stall is twice as long
+    one of them is               the next direction is tried at once
+    three successes in a row     the whole space is searched: nothing is nested here
+    fewer, then a failure        the dimension is doubled; the successes may be chance
+    ============================ ==================================================================================
     """
     if isinstance(latent_dim, int):
         smaller(space, latent_dim)  # refuses one that does not fit
@@ -78,22 +82,21 @@ def spans(space: Space, latent_dim: Any, runs: Runs) -> list[Span]:
 
 def grown(memories: Sequence[Memory], values: Sequence[float], size: int, most: int) -> Span:
     """The dimension after all stalls, at most that of the space, and the step that is due."""
-    factor, quiet, steps, vain = _FACTOR, 0, 0, 0
+    quiet, back, won, vain = 0, False, 0, 0
     lucky = zip(memories, successes(values), successes(values, _NOTICEABLE), strict=True)
     for memory, success, much in lucky:
         if memory.arm != BESIDE:
             quiet = 0 if much else quiet + (memory.arm is not None)
-            continue
-        steps += 1
-        if success:
-            size, factor, vain = size * factor, factor * _FASTER, 0
-        elif steps == 2:
-            size, vain = size + 1, vain + 1
-        if success or steps == 2:
-            quiet = steps = 0
-    size = min(size, most)
-    due = size < most and (steps == 1 or quiet >= _STALL * 2**vain)
-    return Span(size, (1 if steps == 0 else -1) if due else 0)
+        elif success:
+            won, back = won + 1, False
+            size = size + 1 if won < _SURE else most
+        elif not back:
+            back = True
+        else:
+            size, vain = (2 * size, 0) if won else (size + 1, vain + 1)
+            quiet, back, won = 0, False, 0
+    due = size < most and (back or won > 0 or quiet >= _STALL * 2**vain)
+    return Span(min(size, most), (-1 if back else 1) if due else 0)
 
 
 def outlook(space: Space, size: int, runs: Runs) -> Outlook:
