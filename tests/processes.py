@@ -1,20 +1,23 @@
 """Children of the process that runs the tests: forked, killed, waited for."""
 
-import contextlib
 import os
 import signal
 import time
+import traceback
 
 
 def forked(work):
-    """Do some work in a child; its process number. The child exits with 1 if the work raises."""
+    """Do some work in a child; its process number. The child exits with 1, and says why, if the work raises."""
     pid = os.fork()
     if pid == 0:
         code = 1
-        with contextlib.suppress(BaseException):
+        try:
             work()
             code = 0
-        os._exit(code)
+        except BaseException:
+            traceback.print_exc()  # pytest shows it where a test fails
+        finally:
+            os._exit(code)
     return pid
 
 

@@ -22,6 +22,7 @@ from damage import raw
 from nestbo.cli import app
 from nestbo.experiment import command
 from nestbo.files import replaced, written
+from nestbo.storage.opening import missing
 from processes import exit_code, forked, killed
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -418,6 +419,35 @@ class TestBeginnings:
         with pytest.raises(nb.StoreError, match="is a device"):
             fresh("/dev/null")
         assert "is a device" in invoke("new", "/dev/null", "--space", "sphere:2").stderr
+
+    def looked(self, path, monkeypatch, happens):
+        """Whether a study may be made at a path, where something happens after each look at a file."""
+        stat = Path.stat
+
+        def then(self, **options):
+            try:
+                return stat(self, **options)
+            finally:
+                happens(self)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "stat", then)
+            return missing(path)
+
+    def test_another_process_begins_after_the_first_look(self, tmp_path, monkeypatch):
+        path, log = tmp_path / "s.db", tmp_path / "s.db-wal"
+
+        def begin(_):
+            path.write_bytes(b"content")
+            log.write_bytes(b"a log")
+
+        assert not self.looked(path, monkeypatch, begin)
+
+    def test_the_log_of_another_process_is_gone_after_a_look(self, tmp_path, monkeypatch):
+        path, log = tmp_path / "s.db", tmp_path / "s.db-journal"
+        path.touch()
+        log.write_bytes(b"a transaction")
+        assert self.looked(path, monkeypatch, lambda seen: seen == log and os.path.exists(log) and os.unlink(log))
 
     def test_many_begin_at_once(self, tmp_path):
         path = tmp_path / "s.db"
