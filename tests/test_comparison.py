@@ -265,3 +265,21 @@ class TestEvidence:
         Record(about, np.ones((1, 6)), np.full((1, 6), ""), np.zeros(6)).write(tmp_path / "runs" / "a.npz")
         with pytest.raises(ArgumentError, match="Wanted a problem"):
             collect([tmp_path / "runs"], tmp_path / "out")
+
+    @pytest.mark.parametrize("options", [[], ["--replace"]])
+    def test_of_two_rows_the_longer_one_stays_unless_it_is_replaced(self, options, tmp_path):
+        about = {
+            "problem": "ackley",
+            "space": "sphere:2",
+            "latent_dim": None,
+            "method": "m",
+            "seeds": [0],
+            "device": "",
+        }
+        for folder, count in (("former", 8), ("new", 6)):
+            made = Record(about, np.full((1, count), count), np.full((1, count), ""), np.zeros(count))
+            made.write(tmp_path / folder / "a.npz")
+        main(["collect", str(tmp_path / "former"), "-o", str(tmp_path / "out")])
+        main(["collect", str(tmp_path / "new"), "-o", str(tmp_path / "out"), *options])
+        ((_, kept),) = records(tmp_path / "out" / "ackley-sphere-2.zip")
+        assert kept.regret.shape == (1, 6 if options else 8)

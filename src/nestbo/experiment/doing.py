@@ -104,7 +104,7 @@ def _unpack(given: Namespace) -> None:
 
 
 def _collect(given: Namespace) -> None:
-    say(f"{len(collect(given.places, given.out))} archives in {given.out}")
+    say(f"{len(collect(given.places, given.out, given.replace))} archives in {given.out}")
 
 
 def _evidence(given: Namespace) -> int:

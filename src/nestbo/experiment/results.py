@@ -148,17 +148,18 @@ def unpack(place: Path, out: Path) -> int:
     return count
 
 
-def collect(places: Iterable[Path], out: Path) -> list[Path]:
+def collect(places: Iterable[Path], out: Path, replace: bool = False) -> list[Path]:
     """Write all files of some folders or archives, small, to one archive per problem; returns the archives.
 
-    What an archive has is kept, unless a file of the same name has longer trials.
+    What an archive has is kept, unless a file of the same name has longer trials or, with ``replace``, any.
     """
     groups: dict[str, dict[str, Record]] = {}
     for place in [*places, *([out] if out.is_dir() else [])]:
         for name, record in records(place):
             check_known("problem", record.task.problem, {**PROBLEMS, **HELD_OUT})
             group = groups.setdefault(record.task.key, {})
-            if name not in group or len(group[name].seconds) < len(record.seconds):
+            longer = name not in group or len(group[name].seconds) < len(record.seconds)
+            if longer and not (replace and place == out and name in group):
                 group[name] = record
     out.mkdir(parents=True, exist_ok=True)
     return [_archive(group, out / f"{key}.zip") for key, group in sorted(groups.items())]
