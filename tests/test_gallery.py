@@ -15,7 +15,7 @@ from nestbo.cli import app
 from nestbo.experiment import applications, main
 from nestbo.experiment.applications import METHODS, Evaluations, InCoordinates, OnSpace, Run, SpentError
 from nestbo.experiment.applications.evaluations import summary
-from nestbo.experiment.applications.tables import Row, compared, table
+from nestbo.experiment.applications.tables import Row, compared, read, table
 from nestbo.gallery import CATALOGUE, Application, Coordinates, copy, draw, entry, load, needs
 from nestbo.gallery.catalogue import MODULES, folder
 
@@ -202,6 +202,12 @@ class TestSuite:
         assert compared(ours, ours) == "level"
         assert compared(ours, Row("random", "manifold", worse.runs[:5])) == ""  # five seeds prove nothing
         assert "| 8 of 8 |" not in "".join(table([ours, worse])[3:])
+
+    def test_a_run_that_is_there_twice_counts_once_and_the_first_place_leads(self, tmp_path):
+        for place, reached in (("new", 1.0), ("former", 2.0)):
+            (tmp_path / place).mkdir()
+            self.run("nestbo", 3, reached).write(tmp_path / place / "a.json")
+        assert [run.reached for run in read([tmp_path / "new", tmp_path / "former"])] == [1.0]
 
     @staticmethod
     def run(method, seed, reached):

@@ -42,14 +42,15 @@ class Row:
 
 
 def read(places: Iterable[Path]) -> list[Run]:
-    """The complete runs in folders, and all runs in files with one on each line."""
+    """The complete runs in folders, and all runs in files with one on each line; of two equal cells the first run."""
     found: list[Run] = []
     for place in places:
         if place.is_dir():
             found += [run for path in sorted(place.glob("*.json")) if (run := Run.read(path)).complete]
         else:
             found += [Run.parse(line) for line in place.read_text(encoding="utf-8").splitlines()]
-    return found
+    cells = {(run.application, run.method, run.coordinates, run.seed): run for run in reversed(found)}
+    return [cells[key] for key in sorted(cells)]
 
 
 def tables(runs: Sequence[Run], only: str | None = None) -> list[str]:
