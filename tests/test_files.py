@@ -415,6 +415,17 @@ class TestBeginnings:
         assert (tmp_path / "text.db").read_text() == "precious"
         assert former.read_bytes() == before
 
+    @pytest.mark.parametrize("way", ["a file", "a link to itself"])
+    def test_a_path_that_leads_nowhere(self, tmp_path, way):
+        path = tmp_path / "x" / "s.db" if way == "a file" else tmp_path / "x"
+        if way == "a file":
+            (tmp_path / "x").touch()
+        else:
+            path.symlink_to(path.name)
+        result = invoke("new", path, "--space", "sphere:2")
+        assert result.exit_code == 1
+        assert "Check that the folder exists and is writable" in result.stderr
+
     def test_a_device_is_no_store(self):
         with pytest.raises(nb.StoreError, match="is a device"):
             fresh("/dev/null")

@@ -223,7 +223,7 @@ class TestGreatSpheres:
         steps = [trial.index for trial in study.history if trial.memory.arm == "beside"]
         assert steps
         assert study.best.index >= steps[0]
-        assert study.models().keys() & {"spanned:16:1", "full:0"}
+        assert "full:0" in study.models()
 
     def test_it_stays_the_same_within_a_larger_one(self):
         space = Sphere(50)

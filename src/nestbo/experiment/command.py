@@ -144,9 +144,7 @@ def _add_collect(commands: Commands) -> None:
     parser = commands.add_parser("collect", help="collect values and times of folders in one small archive per problem")
     parser.add_argument("places", type=Path, nargs="+", metavar="DIR", help=_PLACES)
     parser.add_argument("-o", "--out", type=Path, required=True, help="the folder of the archives")
-    parser.add_argument(
-        "--replace", action="store_true", help="also trials that are longer, such as an older version's"
-    )
+    parser.add_argument("--replace", action="store_true", help="replace files of the same name, even by shorter trials")
 
 
 def _add_evidence(commands: Commands) -> None:

@@ -151,15 +151,17 @@ def unpack(place: Path, out: Path) -> int:
 def collect(places: Iterable[Path], out: Path, replace: bool = False) -> list[Path]:
     """Write all files of some folders or archives, small, to one archive per problem; returns the archives.
 
-    What an archive has is kept, unless a file of the same name has longer trials or, with ``replace``, any.
+    What an archive has is kept, unless a file of the same name has longer trials. With ``replace``, any file of the
+    same name takes its place.
     """
     groups: dict[str, dict[str, Record]] = {}
     for place in [*places, *([out] if out.is_dir() else [])]:
         for name, record in records(place):
             check_known("problem", record.task.problem, {**PROBLEMS, **HELD_OUT})
             group = groups.setdefault(record.task.key, {})
-            longer = name not in group or len(group[name].seconds) < len(record.seconds)
-            if longer and not (replace and place == out and name in group):
+            known = group.get(name)
+            older = replace and place == out  # the places that were named come first
+            if known is None or (not older and len(known.seconds) < len(record.seconds)):
                 group[name] = record
     out.mkdir(parents=True, exist_ok=True)
     return [_archive(group, out / f"{key}.zip") for key, group in sorted(groups.items())]

@@ -55,10 +55,10 @@ def missing(place: Path) -> bool:
 
 
 def _size(path: Path) -> int | None:
-    """In bytes; None where there is nothing, or no longer."""
+    """In bytes; None where there is nothing, or no longer, or no way to it."""
     try:
-        return path.stat().st_size
-    except FileNotFoundError:
+        return path.stat().st_size if path.exists() else None
+    except FileNotFoundError:  # removed between the two looks
         return None
 
 

@@ -24,7 +24,7 @@ _WHOLE = 20  # dimensions up to which a sphere is searched as a whole
 _SPANNED, _WIDER = 8, 3  # dimensions of the great sphere at first: so many, or so many more than the latent ones
 _STALL = 16  # suggestions without a success before steps beside it, twice as many after each in vain
 _NOTICEABLE = 0.01  # of the distance from the median to the best value: what ends a stall
-_SURE = 3  # successes in a row that are no chance: where something is nested, they are rare
+_SURE = 3  # successes in a row that open the whole space: 1 of 24 nested trials had as many by chance (docs/hdgabo.md)
 _STEP = 0.05  # radians: far enough for a slope to show, near enough for it to be one
 _OFF = 1e-6  # radians from a great sphere
 
@@ -61,9 +61,9 @@ def spans(space: Space, latent_dim: Any, runs: Runs) -> list[Span]:
 
     ============================ ==================================================================================
     neither step is a success    the dimension grows by the direction that was tried; the next stall is twice as long
-    one of them is               the next direction is tried at once
-    three successes in a row     the whole space is searched: nothing is nested here
-    fewer, then a failure        the dimension is doubled; the successes may be chance
+    one of them is               the dimension grows by that direction, and the next one is tried at once
+    three directions in a row    the whole space is searched: nothing is nested here
+    one or two, then none        the dimension is doubled, 8 + 1 to 18 or 8 + 2 to 20: the successes may be chance
     ============================ ==================================================================================
     """
     if isinstance(latent_dim, int):

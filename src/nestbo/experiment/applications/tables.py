@@ -42,7 +42,10 @@ class Row:
 
 
 def read(places: Iterable[Path]) -> list[Run]:
-    """The complete runs in folders, and all runs in files with one on each line; of two equal cells the first run."""
+    """The complete runs in folders, and all runs in files with one on each line.
+
+    Of two runs with the same application, method, coordinates and seed, the first one counts.
+    """
     found: list[Run] = []
     for place in places:
         if place.is_dir():
