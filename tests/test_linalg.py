@@ -455,7 +455,7 @@ def test_nearest_frame_accepts_any_matrix(rng):
     q = linalg.nearest_frame(a)
     is_frame(q[:3])
     assert q[3].isnan().all()
-    equal(q[0], linalg.nearest_frame(a[0]), 0)
+    equal(q[0], linalg.nearest_frame(a[0]))  # rounding differs with the size of a batch
 
 
 @pytest.mark.parametrize(
