@@ -218,7 +218,7 @@ class TestFit:
         (gradient,) = torch.autograd.grad(full.gp.moments(leaf)[0].sum(), leaf)
         guess, previous = SPHERES.active(Sphere(4).to_tangent(x, gradient)), None
         assert SPHERES.bases.dist(guess, truth) < 0.6
-        for _ in range(12):  # three to nine were enough with six seeds; rounding decides
+        for _ in range(12):  # one to nine were enough with six seeds; rounding decides
             surrogate = fit_nested(SPHERES, x, y, previous, Effort.ANEW, guess=guess)
             previous = surrogate.fits
         assert SPHERES.bases.dist(surrogate.mapping.basis, truth) < 0.05
