@@ -96,7 +96,7 @@ def source() -> str:
 
 
 def _about(trials: Trials, device: str, path: Path) -> dict[str, Any]:
-    """What the file says of its trials; what differs from earlier sittings is told of all."""
+    """What the file says of its trials; it lists every version and device that has advanced them."""
     about: dict[str, Any] = {
         "problem": trials.problem,
         "space": trials.space,
