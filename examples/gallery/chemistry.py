@@ -1,4 +1,4 @@
-"""What the three examples with molecules share: GFN2-xTB energies, relaxed molecules, pictures of atoms.
+"""What the three examples with molecules share: GFN2-xTB energies, molecules that fold, pictures of atoms.
 
 tblite (LGPL-3.0) computes the energies, RDKit (BSD-3-Clause) builds the molecules from their SMILES.
 """
@@ -11,15 +11,13 @@ from nestbo.gallery import needs
 
 with needs("rdkit", "tblite"):
     from rdkit import Chem
-    from rdkit.Chem import AllChem
+    from rdkit.Chem import AllChem, rdMolTransforms
     from tblite.interface import Calculator
 
 BOHR = 1.8897261246  # per Å
 KCAL = 627.5094740631  # kcal/mol per Hartree
 COLOURS = {1: "white", 6: "0.35", 7: "tab:blue", 8: "tab:red", 16: "gold"}
 COVALENT = {1: 0.31, 6: 0.76, 7: 0.71, 8: 0.66, 16: 1.05}  # radii, Å
-# Å. Smaller than van der Waals radii: atoms of a hydrogen bond come closer than these say.
-CONTACT = {1: 0.9, 6: 1.55, 7: 1.4, 8: 1.35}
 
 
 class Energy:
@@ -62,20 +60,35 @@ def relaxed(smiles):
     return numbers, positions @ np.linalg.svd(positions)[2].T
 
 
-def touching(fixed, moving, direction):
-    """How far a molecule moves along a direction until it touches a fixed one; both are (numbers, positions)."""
-    radii = [np.array([CONTACT[a] for a in numbers]) for numbers, _ in (fixed, moving)]
-    reach = radii[0][:, None] + radii[1]
-    apart = moving[1][None] - fixed[1][:, None]
-    along = apart @ direction
-    inside = reach**2 - (apart**2).sum(-1) + along**2  # |apart + s·direction| = reach has a solution where positive
-    contact = -along + np.sqrt(np.clip(inside, 0, None))
-    return np.where(inside > 0, contact, -np.inf).max()
-
-
 def softened(energy, above, width=5.0):
     """Energies of colliding atoms grow without bounds; above a level their logarithm will do."""
     return energy if energy < above else above + width * np.log1p((energy - above) / width)
+
+
+class Fold:
+    """A molecule whose bonds are turned: a torsion is four atoms, "H" being the first hydrogen of its neighbour."""
+
+    def __init__(self, smiles, torsions):
+        self.molecule, self.numbers = embedded(smiles)
+        self.energy = Energy(self.numbers)
+        self.torsions = [self._atoms(*torsion) for torsion in torsions]
+
+    def _atoms(self, first, second, third, fourth):
+        hydrogen = lambda atom: min(
+            other.GetIdx() for other in self.molecule.GetAtomWithIdx(atom).GetNeighbors() if other.GetAtomicNum() == 1
+        )
+        return hydrogen(second) if first == "H" else first, second, third, hydrogen(third) if fourth == "H" else fourth
+
+    def positions(self, angles):
+        """Of all atoms when the bonds are turned to these angles, in Å."""
+        shape = self.molecule.GetConformer()
+        for atoms, angle in zip(self.torsions, angles, strict=True):
+            rdMolTransforms.SetDihedralRad(shape, *atoms, float(angle))
+        return shape.GetPositions()
+
+    def __call__(self, angles):
+        """The energy, in kcal/mol."""
+        return self.energy(self.positions(angles))
 
 
 def draw_atoms(axes, numbers, positions):

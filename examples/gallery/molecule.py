@@ -14,45 +14,27 @@ import nestbo as nb
 from nestbo.gallery import Application, Coordinates, draw, needs
 
 with needs("rdkit", "tblite"):
-    from chemistry import Energy, draw_atoms, embedded, softened
-    from rdkit.Chem import rdMolTransforms
+    from chemistry import Fold, draw_atoms, softened
 
 LOWEST = -15237.09  # kcal/mol, the lowest of 40 local searches
 CLASH = 15.0  # kcal/mol above the lowest: from there on atoms collide
-MOLECULE, NUMBERS = embedded("N[C@@H](CS)C(=O)O")  # N0 Cα1 Cβ2 S3 C4 O5 O6, then hydrogens
-ENERGY = Energy(NUMBERS)
-
-
-def hydrogen(atom):
-    """The first hydrogen that is bonded to an atom."""
-    neighbours = MOLECULE.GetAtomWithIdx(atom).GetNeighbors()
-    return min(other.GetIdx() for other in neighbours if other.GetAtomicNum() == 1)
-
-
-TORSIONS = {
-    "amine": (hydrogen(0), 0, 1, 4),
+TORSIONS = {  # four atoms of N0 Cα1 Cβ2 S3 C4 O5 O6 each; "H" is the first hydrogen of its neighbour
+    "amine": ("H", 0, 1, 4),
     "carboxyl": (0, 1, 4, 5),
-    "hydroxyl": (1, 4, 6, hydrogen(6)),
+    "hydroxyl": (1, 4, 6, "H"),
     "side chain": (0, 1, 2, 3),
-    "thiol": (1, 2, 3, hydrogen(3)),
+    "thiol": (1, 2, 3, "H"),
 }
-
-
-def folded(angles):
-    """Positions of all atoms when the five bonds are turned to these angles, in Å."""
-    shape = MOLECULE.GetConformer()
-    for atoms, angle in zip(TORSIONS.values(), angles, strict=True):
-        rdMolTransforms.SetDihedralRad(shape, *atoms, float(angle))
-    return shape.GetPositions()
+CYSTEINE = Fold("N[C@@H](CS)C(=O)O", TORSIONS.values())
 
 
 def energy(angles):
     """kcal/mol above the lowest conformer known; the molecule is not relaxed."""
-    return softened(ENERGY(folded(angles)) - LOWEST, above=CLASH)
+    return softened(CYSTEINE(angles) - LOWEST, above=CLASH)
 
 
 def picture(angles, axes):
-    draw_atoms(axes, NUMBERS, folded(angles))
+    draw_atoms(axes, CYSTEINE.numbers, CYSTEINE.positions(angles))
     axes.set_title(" ".join(f"{name} {np.degrees(a):.0f}°" for name, a in zip(TORSIONS, angles, strict=True)), size=7)
 
 

@@ -9,64 +9,28 @@ it is turned. Three angles for a rotation have a pole where they tear; unit quat
 RDKit (BSD-3-Clause) builds the molecules, tblite (LGPL-3.0) computes energies.
 """
 
-import numpy as np
-from scipy.spatial.transform import Rotation
-
 import nestbo as nb
-from nestbo.gallery import Application, Coordinates, draw, needs
+from nestbo.gallery import Application, draw, needs
 
 with needs("rdkit", "tblite"):
-    from chemistry import Energy, draw_atoms, relaxed, softened, touching
+    from placement import FAR, NEAR, PLACEMENTS, Pair
 
-URACIL = relaxed("O=c1cc[nH]c(=O)[nH]1")
-WATER = relaxed("O")
-NUMBERS = np.concatenate([URACIL[0], WATER[0]])
-ENERGY = Energy(NUMBERS)
-APART = sum(Energy(numbers)(positions) for numbers, positions in (URACIL, WATER))
-NEAR, FAR = -0.3, 1.2  # Å beyond touching
-
-
-def positions(x):
-    """Both molecules, for a direction x[:3], a gap x[3] in Å and a quaternion x[4:8]."""
-    turned = Rotation.from_quat(x[4:8]).apply(WATER[1])
-    contact = touching(URACIL, (WATER[0], turned), x[:3])
-    return np.concatenate([URACIL[1], turned + (contact + x[3]) * x[:3]])
+PAIR = Pair("O=c1cc[nH]c(=O)[nH]1", "O")
+SPACE = nb.Product(nb.Sphere(2), nb.Box(NEAR, FAR), nb.Quaternion())
 
 
 def energy(x):
-    """Of the interaction, in kcal/mol; repulsion is softened."""
-    return softened(ENERGY(positions(x)) - APART, above=0.0)
+    """Of the interaction, in kcal/mol, for a direction x[:3], a gap x[3] beyond touching and a quaternion x[4:8]."""
+    return PAIR(x)
 
 
-def picture(x, axes):
-    draw_atoms(axes, NUMBERS, positions(x))
-    axes.set_title(f"{energy(x):.1f} kcal/mol", size=9)
-
-
-def euler(u):
-    """Two polar angles, the gap, three Euler angles."""
-    direction = [np.sin(u[0]) * np.cos(u[1]), np.sin(u[0]) * np.sin(u[1]), np.cos(u[0])]
-    return np.r_[direction, u[2], Rotation.from_euler("ZYZ", u[3:]).as_quat()]
-
-
-def normalised(u):
-    """A vector and a quaternion of any length."""
-    unit = [part / max(np.linalg.norm(part), 1e-9) for part in (u[:3], u[4:])]
-    return np.r_[unit[0], u[3], unit[1]]
-
-
-PI = np.pi
-SPACE = nb.Product(nb.Sphere(2), nb.Box(NEAR, FAR), nb.Quaternion())
 APPLICATION = Application(
     name="water",
     value="kcal/mol",
     space=SPACE,
     objective=energy,
-    picture=picture,
-    coordinates=[
-        Coordinates("Euler angles", [0, -PI, NEAR, -PI, 0, -PI], [PI, PI, FAR, PI, PI, PI], euler),
-        Coordinates("normalised vectors", [-1] * 3 + [NEAR] + [-1] * 4, [1] * 3 + [FAR] + [1] * 4, normalised),
-    ],
+    picture=PAIR.draw,
+    coordinates=PLACEMENTS,
     budget=100,
     worst=50.0,
 )
