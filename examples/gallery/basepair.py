@@ -20,7 +20,7 @@ SPACE = nb.Product(nb.Sphere(2), nb.Box(NEAR, FAR), nb.Quaternion())
 
 
 def energy(x):
-    """Of the interaction, in kcal/mol, for a direction x[:3], a gap x[3] beyond touching and a quaternion x[4:8]."""
+    """Of the interaction, in kcal/mol; x is a direction, a gap in Å and a quaternion."""
     return PAIR(x)
 
 

@@ -1,4 +1,4 @@
-"""What the three examples with molecules share: GFN2-xTB energies, molecules that fold, pictures of atoms.
+"""What the three examples with molecules need: GFN2-xTB energies, folded and relaxed molecules, pictures of atoms.
 
 tblite (LGPL-3.0) computes the energies, RDKit (BSD-3-Clause) builds the molecules from their SMILES.
 """
@@ -74,10 +74,13 @@ class Fold:
         self.torsions = [self._atoms(*torsion) for torsion in torsions]
 
     def _atoms(self, first, second, third, fourth):
-        hydrogen = lambda atom: min(
-            other.GetIdx() for other in self.molecule.GetAtomWithIdx(atom).GetNeighbors() if other.GetAtomicNum() == 1
-        )
-        return hydrogen(second) if first == "H" else first, second, third, hydrogen(third) if fourth == "H" else fourth
+        first = self._hydrogen(second) if first == "H" else first
+        fourth = self._hydrogen(third) if fourth == "H" else fourth
+        return first, second, third, fourth
+
+    def _hydrogen(self, atom):
+        neighbours = self.molecule.GetAtomWithIdx(atom).GetNeighbors()
+        return min(other.GetIdx() for other in neighbours if other.GetAtomicNum() == 1)
 
     def positions(self, angles):
         """Of all atoms when the bonds are turned to these angles, in Å."""
