@@ -55,6 +55,7 @@ def overview(runs: list[Run]) -> list[str]:
         "nestbo",
         *(METHODS[name].about for name in RIVALS),
         "nestbo against the best rival",
+        "nestbo is worse than",
         "seeds",
     ]
     lines = ["| " + " | ".join(head) + " |", "|---|" + "--:|" * (len(head) - 1)]
@@ -90,7 +91,9 @@ def line(ours: Row, rows: list[Row]) -> list[str]:
     strongest = next(row for row in rows if row.method in RIVALS)
     leading = ours if ours.median <= strongest.median else strongest
     verdict = compared(ours, strongest) or "too few seeds to say"
-    return [*(_cell(row, leading) for row in (ours, *best)), verdict, str(len(ours.runs))]
+    worse = [METHODS[row.method].about for row in rows if row.method in RIVALS and compared(ours, row)[:5] == "worse"]
+    ahead = ", ".join(dict.fromkeys(worse)) or "none"
+    return [*(_cell(row, leading) for row in (ours, *best)), verdict, ahead, str(len(ours.runs))]
 
 
 def _cell(row: Row | None, leading: Row) -> str:
