@@ -111,6 +111,14 @@ class TestCommand:
             copy("burner", tmp_path)
         assert (tmp_path / "burner.py").read_text() == "mine"
 
+    def test_examples_with_a_common_helper_share_a_folder(self, tmp_path):
+        copied = [path.name for name in ("water", "molecule") for path in copy(name, tmp_path)]
+        assert copied == ["water.py", "placement.py", "chemistry.py", "molecule.py", "chemistry.py"]
+        (tmp_path / "chemistry.py").write_text("mine")
+        with pytest.raises(nb.ArgumentError, match="another file"):
+            copy("basepair", tmp_path)
+        assert not (tmp_path / "basepair.py").exists()
+
 
 class Sketch:
     """An application without packages: the height of a direction, failing in the south, noisy or constrained."""

@@ -102,12 +102,16 @@ def _imported(chosen: Entry) -> ModuleType:
 
 
 def copy(name: str, to: Path) -> list[Path]:
-    """Copy the files of an example into a folder; none of them may be there already."""
-    targets = [to / file for file in entry(name).files]
-    for target in targets:
-        if target.exists():
-            raise ArgumentError(f"{target} exists already, and is left as it is. Choose another folder with --to.")
+    """Copy the files of an example into a folder; a file that is there already has to be the same one."""
+    sources = [folder() / file for file in entry(name).files]
+    targets = [to / source.name for source in sources]
+    for source, target in zip(sources, targets, strict=True):
+        if target.exists() and target.read_bytes() != source.read_bytes():  # two examples may share a helper
+            raise ArgumentError(
+                f"{target} exists already, and is another file than that of the example. It is left as it is. "
+                "Choose another folder with --to."
+            )
     to.mkdir(parents=True, exist_ok=True)
-    for target in targets:
-        shutil.copyfile(folder() / target.name, target)
+    for source, target in zip(sources, targets, strict=True):
+        shutil.copyfile(source, target)
     return targets
