@@ -74,7 +74,7 @@ def counted(runs: list[Run], machine: str) -> str:
         rows = rows_of([run for run in runs if run.application == name])
         ours = next((row for row in rows if row.method == OURS), None)
         rivals = [row for row in rows if row.method in RIVALS] if ours else []
-        verdicts += [compared(ours, row).split(" ")[0] for row in rivals if ours is not None]
+        verdicts += [verdict(ours, row) for row in rivals if ours is not None]
     better, level, worse = (verdicts.count(word) for word in ("better", "level", "worse"))
     unknown = len(verdicts) - better - level - worse
     return (
@@ -90,10 +90,15 @@ def line(ours: Row, rows: list[Row]) -> list[str]:
     best = [next((row for row in rows if row.method == name), None) for name in RIVALS]
     strongest = next(row for row in rows if row.method in RIVALS)
     leading = ours if ours.median <= strongest.median else strongest
-    verdict = compared(ours, strongest) or "too few seeds to say"
-    worse = [METHODS[row.method].about for row in rows if row.method in RIVALS and compared(ours, row)[:5] == "worse"]
+    said = compared(ours, strongest) or "too few seeds to say"
+    worse = [METHODS[row.method].about for row in rows if row.method in RIVALS and verdict(ours, row) == "worse"]
     ahead = ", ".join(dict.fromkeys(worse)) or "none"
-    return [*(_cell(row, leading) for row in (ours, *best)), verdict, ahead, str(len(ours.runs))]
+    return [*(_cell(row, leading) for row in (ours, *best)), said, ahead, str(len(ours.runs))]
+
+
+def verdict(ours: Row, other: Row) -> str:
+    """One word: better, level or worse; nothing where there are too few common seeds."""
+    return compared(ours, other).split(" ")[0]
 
 
 def _cell(row: Row | None, leading: Row) -> str:
