@@ -10,10 +10,16 @@ import numpy as np
 import pytest
 import scipy.optimize
 import torch
+from botorch.optim.closures import get_loss_closure_with_grads
+from botorch.optim.utils import get_parameters
+from gpytorch.mlls import ExactMarginalLogLikelihood
 
 from nestbo import SPD, ArgumentError, Box, Product, Quaternion, Rotation, Simplex, Sphere, Torus
 from nestbo.experiment import SUITES, Trials, run
 from nestbo.experiment.rivals import RIVALS, Local, Turbo, method, natural, tangent
+from nestbo.experiment.rivals.density import density
+from nestbo.experiment.rivals.stock import MODELS
+from nestbo.experiment.rivals.stock import _model as stock_model
 from nestbo.experiment.rivals.turbo import _box, _candidates, region
 
 BOUNDED = SPD(3, eigenvalues=(1e-3, 5.0))
@@ -69,6 +75,28 @@ class TestRuns:
         before = torch.random.get_rng_state()
         run(Trials("ackley", "sphere:2", "turbo", (0,)), 6, tmp_path / "a.npz")
         assert torch.equal(torch.random.get_rng_state(), before)
+
+
+class TestDensity:
+    @pytest.mark.parametrize("model", MODELS)
+    def test_it_has_the_value_and_the_gradient_of_botorch(self, model, rng):
+        """At parameters other than those a fit begins with, where all terms differ from zero."""
+        u = torch.rand(12, 4, generator=rng, dtype=torch.float64)
+        fitted = stock_model(model, u, u.square().sum(-1).sin())
+        mll = ExactMarginalLogLikelihood(fitted.likelihood, fitted).train()
+        parameters = get_parameters(mll, requires_grad=True)
+        with torch.no_grad():
+            for value in parameters.values():
+                value.add_(0.1 * torch.rand(value.shape, generator=rng, dtype=torch.float64))
+        theirs = [found.detach().clone() for found in flat(get_loss_closure_with_grads(mll, parameters)())]
+        ours = flat(density(mll)())
+        assert len(theirs) == 1 + len(parameters)
+        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+def flat(found):
+    value, gradients = found
+    return [value.detach(), *gradients]
 
 
 class TestReplays:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from nestbo.experiment.rivals.base import Rival
+from nestbo.experiment.rivals.density import density
 from nestbo.strategies.base import check_choice
 
 MODELS = ("gp", "saas")
@@ -43,7 +44,8 @@ class BoTorch(Rival):
         with manual_seed(seed), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fits that begin again: BoTorch goes on by itself
             model = _model(self.model, u, -y)
-            fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+            mll = ExactMarginalLogLikelihood(model.likelihood, model)
+            fit_gpytorch_mll(mll, closure=density(mll))
             return maximised(LogExpectedImprovement(model, best_f=(-y).max()), u.shape[-1])
 
 
