@@ -84,9 +84,10 @@ class TestMatrices:
         wanted = math.sqrt(6 * variance)
         assert nb.SPD(3, eigenvalues=bounds).typical_distance == pytest.approx(wanted, rel=1e-9)
 
-    def test_narrow_bounds_have_a_distance_in_proportion(self):
+    @pytest.mark.parametrize("scale", ["linear", "log"])
+    def test_narrow_bounds_have_a_distance_in_proportion(self, scale):
         widths = [1e-4, 1e-8, 1e-12]
-        found = [nb.SPD(2, eigenvalues=(1, 1 + width)).typical_distance / width for width in widths]
+        found = [nb.SPD(2, eigenvalues=(1, 1 + width), scale=scale).typical_distance / width for width in widths]
         assert found == pytest.approx([math.sqrt(4 / 12)] * 3, rel=1e-3)
 
     def test_a_matrix_that_rounding_makes_indefinite_is_mended_and_refused(self):

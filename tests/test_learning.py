@@ -330,6 +330,44 @@ class TestBasins:
         assert memory.closed == ()
 
 
+class TestAlignedMatrices:
+    """Those whose axes mean something."""
+
+    SPACE = SPD(3, eigenvalues=(0.01, 10.0), scale="log", aligned=True)
+
+    def told(self, space, budget, **settings):
+        best = torch.tensor([[2.0, 0.1, 0.0], [0.1, 0.05, 0.0], [0.0, 0.0, 0.5]], dtype=torch.float64)
+        study = Study(space, GaBO(), seed=0, **settings)
+        study.run(lambda x: space.sq_dist(x, best), budget, progress=False)
+        return study
+
+    def test_a_search_begins_with_diagonal_matrices(self):
+        x = torch.stack([trial.x for trial in self.told(self.SPACE, 5)])
+        assert (x - torch.diag_embed(x.diagonal(dim1=-2, dim2=-1))).abs().max() < 1e-12
+        other = torch.stack([trial.x for trial in self.told(replace(self.SPACE, aligned=False), 5)])
+        assert (other - torch.diag_embed(other.diagonal(dim1=-2, dim2=-1))).abs().max() > 0.1
+        torch.testing.assert_close(torch.linalg.eigvalsh(x), torch.linalg.eigvalsh(other))
+
+    def test_every_second_suggestion_has_the_eigenvectors_of_the_best_matrix(self):
+        trials, apart = list(self.told(self.SPACE, 12)), {}
+        for k in range(5, 12):
+            best, x = min(trials[:k], key=lambda trial: trial.value).x, trials[k].x
+            apart[k] = float((best @ x - x @ best).norm() / (best @ x).norm())
+        assert max(apart[6], apart[8], apart[10]) < 1e-9
+        assert max(apart[5], apart[7], apart[9], apart[11]) > 1e-2
+
+    def test_constraints_hold_from_the_beginning(self):
+        coupled = lambda x: x[..., 0, 1].abs() - 0.01  # never on the diagonal
+        for trial in self.told(self.SPACE, 7, constraints=coupled):
+            assert coupled(trial.x) >= -1e-9
+
+    def test_matrices_nested_in_large_ones_are_searched_as_before(self):
+        large = SPD(8, eigenvalues=(0.1, 5.0), aligned=True)
+        study = Study(large, HDGaBO(), seed=0)
+        study.run(lambda x: x[0, 0] + x.trace(), 8, progress=False)
+        assert list(study.models()) == ["nested:3:1"]
+
+
 class TestStudies:
     @pytest.mark.parametrize(
         ("space", "method"),

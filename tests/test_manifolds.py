@@ -318,6 +318,21 @@ class TestRandom:
         assert scipy.stats.kstest(values.flatten().numpy(), uniform.cdf).pvalue > 1e-3
         assert (x.mean(0) - 2.25 * torch.eye(3)).abs().max() < 0.06
 
+    def test_eigenvalues_on_a_logarithmic_scale_are_log_uniform(self, rng):
+        spd = SPD(3, eigenvalues=(0.01, 10.0), scale="log")
+        values = torch.linalg.eigvalsh(spd.random(5000, rng=rng))
+        assert (spd.violation(spd.random(100, rng=rng)) <= 0).all()
+        uniform = scipy.stats.loguniform(0.01, 10.0)
+        assert scipy.stats.kstest(values.flatten().numpy(), uniform.cdf).pvalue > 1e-3
+
+    def test_a_matrix_along_the_axes_keeps_its_eigenvalues_and_the_order_of_its_diagonal(self, rng):
+        x = SPD(4).random(50, rng=rng)
+        along = SPD(4).along_axes(x)
+        assert torch.equal(along, torch.diag_embed(along.diagonal(dim1=-2, dim2=-1)))
+        equal(torch.linalg.eigvalsh(along), torch.linalg.eigvalsh(x))
+        orders = [torch.diagonal(each, dim1=-2, dim2=-1).argsort(-1) for each in (x, along)]
+        assert torch.equal(*orders)
+
     def test_log_eigenvalues_without_bounds_are_standard_normal(self, rng):
         values = torch.linalg.eigvalsh(SPD(3).random(5000, rng=rng)).log()
         assert scipy.stats.kstest(values.flatten().numpy(), "norm").pvalue > 1e-3
@@ -631,6 +646,21 @@ class TestErrors:
         with pytest.raises(ArgumentError) as error:
             Box(lower, upper)
         assert all(part in message(error) for part in parts)
+
+    @pytest.mark.parametrize("scale", ["cubic", "", None, 3, ["log"]])
+    def test_unknown_scale(self, scale):
+        with pytest.raises(ArgumentError, match='"linear" or "log", got'):
+            SPD(3, eigenvalues=(0.1, 10), scale=scale)
+
+    def test_a_logarithmic_scale_needs_bounds(self):
+        with pytest.raises(ArgumentError, match="needs bounds"):
+            SPD(3, scale="log")
+
+    def test_axes_need_bounds_and_a_yes_or_no(self):
+        with pytest.raises(ArgumentError, match="need bounds"):
+            SPD(3, aligned=True)
+        with pytest.raises(ArgumentError, match="True or False, got 'yes'"):
+            SPD(3, eigenvalues=(0.1, 10), aligned="yes")
 
     @pytest.mark.parametrize("metric", ["euclidean", "", None, 3, ["affine-invariant"]])
     def test_unknown_metric(self, metric):

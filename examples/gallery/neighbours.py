@@ -78,7 +78,7 @@ def logarithm(u):
     return (vectors * np.clip(values, LOW, HIGH)) @ vectors.T
 
 
-SPACE = nb.SPD(N, eigenvalues=(LOW, HIGH))
+SPACE = nb.SPD(N, eigenvalues=(LOW, HIGH), scale="log")
 APPLICATION = Application(
     name="neighbours",
     value="log loss",

@@ -128,7 +128,7 @@ def logarithm(u):
     return (vectors * np.clip(values, LOW, HIGH)) @ vectors.T
 
 
-SPACE = nb.SPD(6, eigenvalues=(LOW, HIGH))
+SPACE = nb.SPD(6, eigenvalues=(LOW, HIGH), scale="log", aligned=True)
 APPLICATION = Application(
     name="peg",
     value="depth left + force + torque",

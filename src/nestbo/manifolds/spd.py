@@ -15,7 +15,7 @@ from nestbo.errors import ArgumentError, shown
 from nestbo.linalg import sym
 from nestbo.manifolds.base import Chart, Manifold, check_size, told_apart
 from nestbo.manifolds.euclidean import Euclidean
-from nestbo.manifolds.spd_bounds import checked_bounds, log_variance
+from nestbo.manifolds.spd_bounds import Scale, check_aligned, check_scale, checked_bounds, log_variance, spread
 from nestbo.manifolds.spd_metrics import METRICS, Metric
 
 # Without bounds, an eigenvalue is positive above this multiple of rounding; projections go well above it.
@@ -35,11 +35,17 @@ class SPD(Manifold):
         n: The number of rows and columns.
         metric: "affine-invariant" or "log-euclidean".
         eigenvalues: The smallest and the largest allowed eigenvalue; None allows all positive eigenvalues.
+        scale: How the eigenvalues of random matrices lie between the bounds: evenly on a "linear" or on a "log" scale.
+            "log" suits bounds that are several powers of ten apart; "linear" hardly ever draws a small eigenvalue then.
+        aligned: Whether the axes mean something, as those of a tool do for its stiffness. Searches then begin with
+            diagonal matrices, and every second suggestion changes the eigenvalues of the best matrix alone.
     """
 
     n: int
     metric: Literal["affine-invariant", "log-euclidean"] = "affine-invariant"
     eigenvalues: tuple[float, float] | None = None
+    scale: Scale = "linear"
+    aligned: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", check_size("The size of SPD matrices", self.n))
@@ -47,6 +53,8 @@ class SPD(Manifold):
             raise ArgumentError(f"The metric of SPD is one of {', '.join(METRICS)}, got {shown(self.metric)}.")
         if self.eigenvalues is not None:
             object.__setattr__(self, "eigenvalues", checked_bounds(self.eigenvalues))
+        check_scale(self.scale, self.eigenvalues)
+        check_aligned(self.aligned, self.eigenvalues)
 
     @classmethod
     def samples(cls) -> list[Self]:
@@ -56,6 +64,7 @@ class SPD(Manifold):
             cls(3, metric="log-euclidean"),
             cls(4, eigenvalues=(1e-3, 5.0)),
             cls(2, metric="log-euclidean", eigenvalues=(0.1, 10.0)),
+            cls(3, eigenvalues=(0.01, 10.0), scale="log", aligned=True),
         ]
 
     @property
@@ -71,14 +80,14 @@ class SPD(Manifold):
         """√(E d²) = √(2n·var) of two random matrices, var being that of a log-eigenvalue."""
         if self.eigenvalues is None:
             return math.sqrt(2 * self.n)
-        return math.sqrt(2 * self.n * log_variance(*self.eigenvalues))
+        return math.sqrt(2 * self.n * log_variance(*self.eigenvalues, self.scale))
 
     @property
     def injectivity_radius(self) -> float:
         return math.inf
 
     def random(self, *batch: int, rng: torch.Generator) -> Tensor:
-        """Haar-random eigenvectors; eigenvalues uniform within the bounds, or log-normal without bounds."""
+        """Haar-random eigenvectors; eigenvalues uniform within the bounds on their scale, log-normal without bounds."""
         return self._composed(*self._draws(*batch, rng=rng))
 
     def random_each(self, count: int, rngs: list[torch.Generator]) -> Tensor:
@@ -92,9 +101,14 @@ class SPD(Manifold):
         return torch.randn(*batch, self.n, self.n, **kind), draw(*batch, self.n, **kind)
 
     def _composed(self, vectors: Tensor, values: Tensor) -> Tensor:
-        low, high = self.eigenvalues or (0.0, 1.0)
-        values = values.exp() if self.eigenvalues is None else low + (high - low) * values
+        values = values.exp() if self.eigenvalues is None else spread(values, *self.eigenvalues, self.scale)
         return linalg.spectral(values, linalg.orthonormal(vectors))
+
+    def along_axes(self, x: Tensor) -> Tensor:
+        """Diagonal matrices with the eigenvalues of matrices x (…, n, n), in the order of the diagonals of x."""
+        values, _ = linalg.eigh(x)
+        order = torch.diagonal(x, dim1=-2, dim2=-1).argsort(-1)
+        return torch.diag_embed(torch.empty_like(values).scatter_(-1, order, values))
 
     def project(self, x: Tensor) -> Tensor:
         a = sym(x) if self.eigenvalues is None else self._within_bounds(sym(x), *self.eigenvalues)

@@ -1,10 +1,15 @@
-"""Bounds of eigenvalues: which are allowed, and how far logarithms spread between them."""
+"""Bounds of eigenvalues: which are allowed, and how random eigenvalues lie between them."""
 
 from __future__ import annotations
 
 import math
+from typing import Literal, get_args
+
+from torch import Tensor
 
 from nestbo.errors import ArgumentError, shown
+
+Scale = Literal["linear", "log"]
 
 _SMALLEST, _LARGEST = 1e-100, 1e100  # bounds whose products and their inverses are numbers
 _NARROW = 1.1  # the ratio of bounds below which the variance of logarithms is a series
@@ -28,8 +33,33 @@ def checked_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
     return low, high
 
 
-def log_variance(low: float, high: float) -> float:
-    """The variance of log u for a uniform u between the bounds; of narrow ones by a series, as differences cancel."""
+def check_scale(scale: object, bounds: tuple[float, float] | None) -> None:
+    """Refuse what is no scale, and a logarithmic one without bounds."""
+    if not isinstance(scale, str) or scale not in get_args(Scale):
+        raise ArgumentError(f'The scale of SPD is "linear" or "log", got {shown(scale)}.')
+    if scale == "log" and bounds is None:
+        raise ArgumentError('The scale "log" of SPD needs bounds. Write SPD(3, eigenvalues=(0.01, 10), scale="log").')
+
+
+def check_aligned(aligned: object, bounds: tuple[float, float] | None) -> None:
+    """Refuse what is neither True nor False, and axes without bounds."""
+    if not isinstance(aligned, bool):
+        raise ArgumentError(f"aligned of SPD is True or False, got {shown(aligned)}.")
+    if aligned and bounds is None:
+        raise ArgumentError("aligned SPD matrices need bounds. Write SPD(3, eigenvalues=(0.01, 10), aligned=True).")
+
+
+def spread(t: Tensor, low: float, high: float, scale: Scale) -> Tensor:
+    """Eigenvalues between the bounds for numbers t between 0 and 1."""
+    if scale == "log":
+        return (low * (high / low) ** t).clamp(low, high)
+    return low + (high - low) * t
+
+
+def log_variance(low: float, high: float, scale: Scale) -> float:
+    """The variance of the logarithm of a random eigenvalue; of narrow bounds by a series, as differences cancel."""
+    if scale == "log":
+        return math.log1p((high - low) / low) ** 2 / 12
     if high < _NARROW * low:
         h = math.log1p((high - low) / low) / 2
         return h**2 / 3 - h**4 / 15 + 2 * h**6 / 189  # of 1 − (h / sinh h)²

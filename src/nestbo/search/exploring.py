@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from nestbo.manifolds import Choice, Manifold, Product, Space
+from nestbo.manifolds import SPD, Choice, Manifold, Product, Space
 from nestbo.search.feasibility import Reach, log_probability
 from nestbo.search.runs import Runs
 from nestbo.surrogate import Surrogate
@@ -18,14 +18,27 @@ def spread_out(space: Space, runs: Runs) -> Tensor:
     """A random point for each run, (runs, *point), with which the search begins.
 
     Where there are choices, it is that of several whose choices differ most from those of known points: the few first
-    points then try many of them, between which a model cannot interpolate.
+    points then try many of them, between which a model cannot interpolate. Matrices whose axes mean something are
+    diagonal.
     """
+    if isinstance(space, SPD) and space.aligned:
+        return _diagonal(space, runs)
     known = torch.cat([runs.record.x, runs.pending], 1)
     if isinstance(space, Manifold) or not known.shape[1]:
         return runs.random(space)
     drawn = torch.stack([runs.random(space) for _ in range(_FIRST)])
     away = torch.cdist(_choices(space, drawn).transpose(0, 1), _choices(space, known)).amin(-1)
     return drawn[away.argmax(1), torch.arange(drawn.shape[1], device=drawn.device)]
+
+
+def _diagonal(space: SPD, runs: Runs) -> Tensor:
+    """Diagonal matrices with random eigenvalues; a random one instead where constraints forbid the diagonal one."""
+    drawn = runs.random(space)
+    along = space.along_axes(drawn)
+    if runs.allowed is None:
+        return along
+    allowed = (runs.allowed(along) >= 0).all(-1)
+    return torch.where(allowed[..., None, None], along, drawn)
 
 
 def _choices(space: Space, x: Tensor) -> Tensor:

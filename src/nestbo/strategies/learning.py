@@ -24,6 +24,7 @@ from nestbo.nested import NestedMapping, Nesting, smaller
 from nestbo.outputs import OUTPUTS, HalfLog, Outputs, Standardise
 from nestbo.search import Runs, Section, constraint_models, farthest, rule_fits, rule_name, same, search, unrepeated
 from nestbo.search.runs import refits, together
+from nestbo.strategies.aligned import along_axes, commuting
 from nestbo.strategies.base import alike
 from nestbo.strategies.closing import close_basins
 from nestbo.strategies.competing import Kind, forecast, kinds_on, scores
@@ -198,6 +199,8 @@ class Learner(Modelling):
             model.seen(there.pending),
             basins=basins,
         )
+        if along_axes(domain, there):
+            section = commuting(section, near)
         return search(section, rules, self.acquisition, OPTIMISERS[self.optimiser]), memories
 
     def _remembered(
