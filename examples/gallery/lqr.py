@@ -70,7 +70,7 @@ def logarithm(u):
     return (vectors * np.clip(values, LOW, HIGH)) @ vectors.T
 
 
-SPACE = nb.SPD(N, eigenvalues=(LOW, HIGH), scale="log")
+SPACE = nb.SPD(N, eigenvalues=(LOW, HIGH))
 APPLICATION = Application(
     name="lqr",
     value="cost of a flight",
