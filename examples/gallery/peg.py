@@ -68,7 +68,7 @@ def root(matrix):
 
 
 def insert(stiffness, shift, tilt, pull, twist):
-    """How much of the depth is left, the largest force in N, the largest torque in N·m, and the path of the tip."""
+    """How far the tip ends from the bottom of the hole, in depths, the largest force and torque, and the tip's path."""
     inverse = np.linalg.inv(AT_WRIST)
     damping = 1.4 * AT_WRIST @ root(inverse @ stiffness @ inverse) @ AT_WRIST
     mujoco.mj_resetData(MODEL, DATA)
@@ -93,7 +93,7 @@ def insert(stiffness, shift, tilt, pull, twist):
             raise ArithmeticError("the simulation has diverged")
     loads, tips = np.array(loads[SETTLED:]), np.array(tips)
     force, torque = (np.linalg.norm(part, axis=1).max() for part in (loads[:, :3], loads[:, 3:]))
-    return max(0.0, 1 + tips[-1, 2] / DEPTH), force, torque, tips
+    return np.linalg.norm(tips[-1] - [0, 0, -DEPTH]) / DEPTH, force, torque, tips
 
 
 def insertions(matrix):
@@ -102,7 +102,7 @@ def insertions(matrix):
 
 
 def cost(matrix):
-    """What is left of the depth, plus the force in units of 40 N, plus the torque in units of 4 N·m; a mean."""
+    """What is left of the way, plus the force in units of 40 N, plus the torque in units of 4 N·m; a mean."""
     return float(np.mean([left + force / 40 + torque / 4 for left, force, torque, _ in insertions(matrix)]))
 
 
@@ -128,7 +128,7 @@ def logarithm(u):
     return (vectors * np.clip(values, LOW, HIGH)) @ vectors.T
 
 
-SPACE = nb.SPD(6, eigenvalues=(LOW, HIGH), scale="log", aligned=True)
+SPACE = nb.SPD(6, eigenvalues=(LOW, HIGH), aligned=True)
 APPLICATION = Application(
     name="peg",
     value="depth left + force + torque",
