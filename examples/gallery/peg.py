@@ -131,7 +131,7 @@ def logarithm(u):
 SPACE = nb.SPD(6, eigenvalues=(LOW, HIGH), aligned=True)
 APPLICATION = Application(
     name="peg",
-    value="depth left + force + torque",
+    value="way left + force + torque",
     space=SPACE,
     objective=cost,
     picture=picture,
