@@ -90,6 +90,14 @@ class TestMatrices:
         found = [nb.SPD(2, eigenvalues=(1, 1 + width), scale=scale).typical_distance / width for width in widths]
         assert found == pytest.approx([math.sqrt(4 / 12)] * 3, rel=1e-3)
 
+    @pytest.mark.parametrize("bounds", [(1e-9, 1e9), (1e-100, 1e100)])
+    def test_wide_bounds_on_a_logarithmic_scale(self, bounds):
+        space = nb.SPD(3, eigenvalues=bounds, scale="log", aligned=True)
+        assert (space.violation(space.random(200, rng=torch.Generator().manual_seed(0))) <= 0).all()
+        study = nb.Study(space, seed=0)
+        study.run(lambda x: float(x.diagonal().log().square().sum()), 9, progress=False)
+        assert len(study.history) == 9
+
     def test_a_matrix_that_rounding_makes_indefinite_is_mended_and_refused(self):
         space = nb.SPD(3, eigenvalues=(1e-12, 1e12))
         frame = torch.linalg.qr(torch.randn(3, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)).Q

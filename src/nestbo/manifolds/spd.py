@@ -37,8 +37,9 @@ class SPD(Manifold):
         eigenvalues: The smallest and the largest allowed eigenvalue; None allows all positive eigenvalues.
         scale: How the eigenvalues of random matrices lie between the bounds: evenly on a "linear" or on a "log" scale.
             "log" suits bounds that are several powers of ten apart; "linear" hardly ever draws a small eigenvalue then.
-        aligned: Whether the axes mean something, as those of a tool do for its stiffness. Searches then begin with
-            diagonal matrices, and every second suggestion changes the eigenvalues of the best matrix alone.
+        aligned: Whether the axes mean something, as those of a tool do for its stiffness. GaBO and HD-GaBO then begin
+            with diagonal matrices. Where they learn a metric of the whole matrix for a single objective, every second
+            suggestion changes the eigenvalues of the best matrix alone.
     """
 
     n: int
@@ -102,7 +103,8 @@ class SPD(Manifold):
 
     def _composed(self, vectors: Tensor, values: Tensor) -> Tensor:
         values = values.exp() if self.eigenvalues is None else spread(values, *self.eigenvalues, self.scale)
-        return linalg.spectral(values, linalg.orthonormal(vectors))
+        x = linalg.spectral(values, linalg.orthonormal(vectors))
+        return self._positive(x) if self.scale == "log" and self._wide(x.dtype) else x
 
     def along_axes(self, x: Tensor) -> Tensor:
         """Diagonal matrices with the eigenvalues of matrices x (…, n, n), in the order of the diagonals of x."""

@@ -109,7 +109,7 @@ class Runs:
     @property
     def count(self) -> int:
         """How many evaluations each run has, with those under way."""
-        return self.y.shape[1] + self.pending.shape[1]
+        return self.record.y.shape[1] + self.pending.shape[1]
 
     def begun(self, initial: int) -> bool:
         """Whether the random points of the beginning have been asked, and one of them told."""

@@ -1,11 +1,13 @@
 """Matrices whose axes mean something: every second suggestion changes the eigenvalues of the best one alone.
 
 Matrices with the same eigenvectors are a flat surface of n dimensions in the n(n + 1)/2 of all of them. A search that
-begins with diagonal matrices goes on among them in this way, and leaves them when others promise more.
+begins with diagonal matrices goes on among them in this way, and leaves them when others promise more. The turns
+coincide with those of the maps of values: suggestions that are free see logarithms of the worse half.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import torch
@@ -29,14 +31,15 @@ def commuting(section: Section, near: Tensor) -> Section:
     low, high = section.domain.eigenvalues  # type: ignore[attr-defined]
     _, vectors = linalg.eigh(near)
 
-    def matrix(values: Tensor) -> Tensor:
-        return linalg.spectral(values, vectors)
+    def matrix(logarithms: Tensor) -> Tensor:
+        return linalg.spectral(logarithms.exp(), vectors)
 
     turned = vectors.mT @ section.starts @ vectors
+    values = torch.diagonal(turned, dim1=-2, dim2=-1).clamp(low, high)
     return replace(
         section,
-        domain=Box([low] * near.shape[-1], [high] * near.shape[-1], scale="log"),
-        reach=lambda values: section.reach(matrix(values)),
-        see=lambda values: section.see(matrix(values).flatten(-2)),
-        starts=torch.diagonal(turned, dim1=-2, dim2=-1).clamp(low, high),
+        domain=Box([math.log(low)] * near.shape[-1], [math.log(high)] * near.shape[-1]),
+        reach=lambda logarithms: section.reach(matrix(logarithms)),
+        see=lambda logarithms: section.see(matrix(logarithms).flatten(-2)),
+        starts=values.log(),
     )
