@@ -107,7 +107,11 @@ class SPD(Manifold):
         return self._positive(x) if self.scale == "log" and self._wide(x.dtype) else x
 
     def along_axes(self, x: Tensor) -> Tensor:
-        """Diagonal matrices with the eigenvalues of matrices x (…, n, n), in the order of the diagonals of x."""
+        """Diagonal matrices with the eigenvalues of others, in the order of the diagonals of those.
+
+        Args:
+            x: Matrices (…, n, n).
+        """
         values, _ = linalg.eigh(x)
         order = torch.diagonal(x, dim1=-2, dim2=-1).argsort(-1)
         return torch.diag_embed(torch.empty_like(values).scatter_(-1, order, values))
