@@ -21,7 +21,8 @@ from nestbo import (
     Torus,
 )
 from nestbo.kernels import kernel
-from nestbo.search import Runs
+from nestbo.search import Runs, seen
+from nestbo.strategies.aligned import along_axes
 from nestbo.strategies.closing import _outside, close_basins
 from nestbo.strategies.competing import Kind, kinds_on, scores
 from nestbo.strategies.great_spheres import Span, beside, grown, outlook, spans
@@ -360,6 +361,13 @@ class TestAlignedMatrices:
         coupled = lambda x: x[..., 0, 1].abs() - 0.01  # never on the diagonal
         for trial in self.told(self.SPACE, 7, constraints=coupled):
             assert coupled(trial.x) >= -1e-9
+
+    def test_turns_count_evaluations_that_models_do_not_see(self):
+        x = self.SPACE.random(1, 1003, rng=seeded(0))
+        turns = [
+            along_axes(self.SPACE, seen(self.SPACE, runs_of(x[:, :n], x[:, :n, 0, 0]))) for n in (1001, 1002, 1003)
+        ]
+        assert turns == [False, True, False]
 
     def test_matrices_nested_in_large_ones_are_searched_as_before(self):
         large = SPD(8, eigenvalues=(0.1, 5.0), aligned=True)
