@@ -14,8 +14,9 @@ from nestbo import linalg
 from nestbo.errors import ArgumentError, shown
 from nestbo.linalg import sym
 from nestbo.manifolds.base import Chart, Manifold, check_size, told_apart
+from nestbo.manifolds.box import Scale
 from nestbo.manifolds.euclidean import Euclidean
-from nestbo.manifolds.spd_bounds import Scale, check_aligned, check_scale, checked_bounds, log_variance, spread
+from nestbo.manifolds.spd_bounds import check_aligned, check_scale, checked_bounds, log_variance, spread
 from nestbo.manifolds.spd_metrics import METRICS, Metric
 
 # Without bounds, an eigenvalue is positive above this multiple of rounding; projections go well above it.

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
 
 from torch import Tensor
 
 from nestbo.errors import ArgumentError, shown
-
-Scale = Literal["linear", "log"]
+from nestbo.manifolds.box import SCALES, Scale
 
 _SMALLEST, _LARGEST = 1e-100, 1e100  # bounds whose products and their inverses are numbers
 _NARROW = 1.1  # the ratio of bounds below which the variance of logarithms is a series
@@ -35,7 +33,7 @@ def checked_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
 
 def check_scale(scale: object, bounds: tuple[float, float] | None) -> None:
     """Refuse what is no scale, and a logarithmic one without bounds."""
-    if not isinstance(scale, str) or scale not in get_args(Scale):
+    if not isinstance(scale, str) or scale not in SCALES:
         raise ArgumentError(f'The scale of SPD is "linear" or "log", got {shown(scale)}.')
     if scale == "log" and bounds is None:
         raise ArgumentError('The scale "log" of SPD needs bounds. Write SPD(3, eigenvalues=(0.01, 10), scale="log").')
