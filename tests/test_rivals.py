@@ -3,6 +3,7 @@
 import importlib.util
 import math
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,6 +22,7 @@ from nestbo.experiment.rivals.density import density
 from nestbo.experiment.rivals.stock import MODELS
 from nestbo.experiment.rivals.stock import _model as stock_model
 from nestbo.experiment.rivals.turbo import _box, _candidates, region
+from nestbo.experiment.rivals.turbo import _model as turbo_model
 
 BOUNDED = SPD(3, eigenvalues=(1e-3, 5.0))
 SPACES = [Sphere(4), SPD(2), BOUNDED, Box([-1, 0], [1, 5]), Torus(3), Simplex(3), Quaternion(), Rotation(3)]
@@ -78,11 +80,11 @@ class TestRuns:
 
 
 class TestDensity:
-    @pytest.mark.parametrize("model", MODELS)
-    def test_it_has_the_value_and_the_gradient_of_botorch(self, model, rng):
+    @pytest.mark.parametrize("make", [*(partial(stock_model, name) for name in MODELS), turbo_model])
+    def test_it_has_the_value_and_the_gradient_of_botorch(self, make, rng):
         """At parameters other than those a fit begins with, where all terms differ from zero."""
         u = torch.rand(12, 4, generator=rng, dtype=torch.float64)
-        fitted = stock_model(model, u, u.square().sum(-1).sin())
+        fitted = make(u, u.square().sum(-1).sin())
         mll = ExactMarginalLogLikelihood(fitted.likelihood, fitted).train()
         parameters = get_parameters(mll, requires_grad=True)
         with torch.no_grad():

@@ -209,7 +209,7 @@ SUITES: dict[str, Suite] = {
     ),
     "held-out": Suite(
         HELD_OUT,
-        {label: METHODS[label] for label in ("random", "gabo", "hdgabo-auto", "oracle")},
+        {**RIVALS, "oracle": METHODS["oracle"]},
         205,
     ),
     "held-out-metric": Suite(

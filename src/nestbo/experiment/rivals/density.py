@@ -20,7 +20,8 @@ Profile = Callable[[Tensor], tuple[Tensor, Tensor]]  # of squared distances: cor
 def density(mll: Any) -> Any:
     """The closure for ``fit_gpytorch_mll(mll, closure=…)``: minus the log density per observation, and its gradient.
 
-    The model is one of BoTorch's two: a Gaussian kernel without a scale, or a Matérn-5/2 kernel with a scale.
+    The model has a Gaussian kernel without a scale, as BoTorch's default, or a Matérn-5/2 kernel with a scale, as
+    MAP-SAAS and TuRBO.
     """
     from botorch.optim.closures.core import ForwardBackwardClosure
     from botorch.optim.utils import get_parameters

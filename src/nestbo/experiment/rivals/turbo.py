@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from nestbo.experiment.rivals.base import INITIAL, Rival
+from nestbo.experiment.rivals.density import density
 from nestbo.experiment.rivals.stock import maximised
 from nestbo.strategies.base import check_choice
 
@@ -85,22 +86,28 @@ class Turbo(Rival):
 
 
 def _fitted(u: Tensor, y: Tensor) -> Any:
-    """Matérn-5/2 with a length scale for each coordinate, on standardised values of opposite sign."""
     from botorch.fit import fit_gpytorch_mll
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+
+    model = _model(u, y)
+    mll = ExactMarginalLogLikelihood(model.likelihood, model)
+    fit_gpytorch_mll(mll, closure=density(mll))
+    return model
+
+
+def _model(u: Tensor, y: Tensor) -> Any:
+    """Matérn-5/2 with a length scale for each coordinate, on standardised values of opposite sign; not yet fitted."""
     from botorch.models import SingleTaskGP
     from gpytorch.constraints import Interval
     from gpytorch.kernels import MaternKernel, ScaleKernel
     from gpytorch.likelihoods import GaussianLikelihood
-    from gpytorch.mlls import ExactMarginalLogLikelihood
 
     z = (y.mean() - y) / y.std().clamp(min=1e-12)
     scales = Interval(*_LENGTH_SCALES, initial_value=0.5)
     matern = MaternKernel(2.5, ard_num_dims=u.shape[-1], lengthscale_constraint=scales)
     kernel = ScaleKernel(matern, outputscale_constraint=Interval(*_SIGNALS, initial_value=1.0))
     noise = GaussianLikelihood(noise_constraint=Interval(*_NOISES, initial_value=0.005))
-    model = SingleTaskGP(u, z.unsqueeze(-1), likelihood=noise, covar_module=kernel, outcome_transform=None)
-    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-    return model
+    return SingleTaskGP(u, z.unsqueeze(-1), likelihood=noise, covar_module=kernel, outcome_transform=None)
 
 
 def _box(model: Any, centre: Tensor, side: float) -> tuple[Tensor, Tensor]:
