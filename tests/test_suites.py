@@ -2,11 +2,14 @@
 
 import io
 import json
+import multiprocessing
+import os
 import signal
 import subprocess
 import sys
 import time
 import zipfile
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +25,7 @@ from nestbo.experiment.names import APPLICATIONS
 from nestbo.experiment.results import Record, pack, records, unpack
 from nestbo.experiment.rivals import ELSEWHERE, method
 from nestbo.experiment.runner import run
+from nestbo.experiment.threads import workers
 from nestbo.experiment.trial_files import run as run_trials
 from nestbo.gallery import CATALOGUE
 
@@ -176,6 +180,17 @@ class TestRunning:
             after = values(tmp_path)[cell.name]
             np.testing.assert_array_equal(after, straight.y)
             np.testing.assert_array_equal(before.get(cell.name, after), after)
+
+    @pytest.mark.parametrize("former", [None, "7"])
+    def test_processes_share_the_cores(self, former, monkeypatch):
+        """A worker begins with the number of threads that was asked for; afterwards all is as it was."""
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+        if former is not None:
+            monkeypatch.setenv("OMP_NUM_THREADS", former)
+        spawn = multiprocessing.get_context("spawn")
+        with workers(3), ProcessPoolExecutor(1, spawn) as pool:
+            assert pool.submit(os.getenv, "OMP_NUM_THREADS").result() == "3"
+        assert os.getenv("OMP_NUM_THREADS") == former
 
     def test_a_gpu_that_is_not_there(self, tmp_path, monkeypatch):
         monkeypatch.setattr("torch.cuda.is_available", lambda: False)

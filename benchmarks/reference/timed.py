@@ -1,7 +1,8 @@
 """Run an example of the authors' code, with other sizes, and record its data and the CPU seconds of each suggestion.
 
 It runs under the reference's own Python (3.8) and needs nothing of nestbo; compare.py calls it. A suggestion lasts from
-one fit of the model to the next; the last one is left out, since plotting follows it.
+one fit of the model to the next: the example is stopped at the fit after the last of them. Where it fails earlier, what
+was measured is kept.
 
     python timed.py EXAMPLE.py OUT.npz DIM LATENT_DIM ITERATIONS
 """
@@ -43,22 +44,26 @@ def main():
     example, out, dim, latent_dim, iterations = sys.argv[1:]
     torch.set_num_threads(1)
     moved()
-    times, data, fit = [], [], botorch.fit_gpytorch_model
+    iterations, times, data, fit = int(iterations), [], [], botorch.fit_gpytorch_model
 
     def timed_fit(mll, *arguments, **options):
         times.append(time.process_time())
         x, y = mll.model.train_inputs[0], mll.model.train_targets
         data.append((x.detach().numpy().copy(), y.detach().numpy().copy()))
+        if len(times) > iterations:
+            raise SystemExit
         return fit(mll, *arguments, **options)
 
     botorch.fit_gpytorch_model = timed_fit
     plt.show = lambda *arguments, **options: None
     with open(example) as file:
-        text = resized(file.read(), dim=dim, latent_dim=latent_dim, iterations=int(iterations) + 1)
-    exec(compile(text, example, "exec"), {"__name__": "__main__"})
-    arrays = {f"x{k}": x for k, (x, _) in enumerate(data[:-1])}
-    arrays.update({f"y{k}": y for k, (_, y) in enumerate(data[:-1])})
-    np.savez(out, seconds=np.diff(times), **arrays)
+        text = resized(file.read(), dim=dim, latent_dim=latent_dim, iterations=iterations + 1)
+    try:
+        exec(compile(text, example, "exec"), {"__name__": "__main__"})
+    finally:
+        arrays = {f"x{k}": x for k, (x, _) in enumerate(data[:-1])}
+        arrays.update({f"y{k}": y for k, (_, y) in enumerate(data[:-1])})
+        np.savez(out, seconds=np.diff(times), **arrays)
 
 
 if __name__ == "__main__":

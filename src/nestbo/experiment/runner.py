@@ -17,6 +17,7 @@ import torch
 
 from nestbo.errors import ArgumentError
 from nestbo.experiment.suites import Cell
+from nestbo.experiment.threads import workers
 from nestbo.experiment.trial_files import evaluated, minutes, run_together
 from nestbo.experiment.trials import INITIAL
 
@@ -51,7 +52,7 @@ def run(
     spawn = multiprocessing.get_context("spawn")
     count = spawn.Value("q", 0)
     batches = _batches(todo, out) if together else [[cell] for cell in todo]
-    with ProcessPoolExecutor(jobs, spawn, _begin, (count, threads)) as pool:
+    with workers(threads), ProcessPoolExecutor(jobs, spawn, _begin, (count, threads)) as pool:
         futures = {pool.submit(_run, batch, budget, out, device, deadline): batch for batch in batches}
         _watch(list(futures), steps, count, report)
     left = _left(todo, budget, out)

@@ -15,6 +15,7 @@ import torch
 from nestbo.errors import ArgumentError
 from nestbo.experiment.applications.evaluations import Evaluations, Run, summary
 from nestbo.experiment.applications.methods import METHODS, OnSpace
+from nestbo.experiment.threads import workers
 from nestbo.gallery.catalogue import CATALOGUE, entry, load
 from nestbo.specification import check_known
 
@@ -81,7 +82,7 @@ def run(
     todo = [cell for cell in wanted if not _complete(out / cell.name)]
     report(f"{len(todo)} of {len(wanted)} runs to make")
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, spawn, max_tasks_per_child=1) as pool:
+    with workers(threads), ProcessPoolExecutor(jobs, spawn, max_tasks_per_child=1) as pool:
         futures = {pool.submit(_run, cell, out, budget, threads, deadline): cell for cell in todo}
         for number, future in enumerate(as_completed(futures)):
             report(f"{number + 1}/{len(todo)} {futures[future].name}: {_outcome(future)}")
