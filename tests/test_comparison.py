@@ -23,7 +23,7 @@ from nestbo.experiment.evidence import PARTS, Part, cells, make, paces, set_asid
 from nestbo.experiment.figures import profile
 from nestbo.experiment.results import Record, Series, collect, records
 from nestbo.experiment.statistics import holm, interval, parted, rows, wilson
-from nestbo.experiment.summary import complete, hero, judged, summary
+from nestbo.experiment.summary import complete, hero, judged, overview, summary
 
 TASKS = [Task("ackley", f"sphere:{n}") for n in range(2, 12)]
 
@@ -176,17 +176,29 @@ class TestSummary:
         lines = summary(found, SUITES["paper"])
         (own,) = [line for line in lines if line.startswith("| GaBO | 1.91")]
         assert "| 10, 0, 1 |" in own
-        assert "HD-GaBO has the lowest median, or is level with it, on 10 of 11 problems." in lines
-        first = lines[-len(found)]  # of the last table
-        assert first.startswith("| Levy on S^3 | GaBO |")
-        assert "**behind**" in first
+        assert "HD-GaBO has the lowest median on 10 of 11 problems." in lines
+        assert "Of the others it is level with the best method on 0, and behind on 1." in lines
+        assert lines[-1].startswith("| Levy on S^3 | GaBO |")
+        assert lines[-1].endswith("| **behind** |")
 
     def test_a_better_method_with_two_trials_is_neither_level_nor_ahead(self):
         found = {**self.FOUND, Task("levy", "sphere:3"): {"hdgabo-auto": noisy(1e-2, 1), "gabo": noisy(1e-4, 2, 2)}}
         lines = summary(found, SUITES["paper"])
-        assert "HD-GaBO has the lowest median, or is level with it, on 10 of 11 problems." in lines
+        assert "Of the others it is level with the best method on 0, and behind on 0." in lines
         assert "On 1 the best method has too few trials for a test." in lines
         assert any(line.startswith("| Levy on S^3 | GaBO |") and line.endswith("| too few trials |") for line in lines)
+
+    def test_an_overview_counts_how_a_suite_stands(self):
+        """Behind where ten pairs say so, level where the medians are nearly equal, untested where pairs are few."""
+        few = {"hdgabo-auto": noisy(1e-2, 1), "gabo": noisy(1e-4, 2, 2)}
+        behind = {"hdgabo-auto": noisy(1e-2, 1), "gabo": noisy(1e-4, 2)}
+        spread = np.linspace(1e-3, 3e-3, 30)
+        level = {"hdgabo-auto": series(spread), "gabo": series(0.999 * spread[::-1])}
+        others = {"griewank": few, "levy": behind, "rastrigin": level}
+        found = {**self.FOUND, **{Task(name, "sphere:3"): methods for name, methods in others.items()}}
+        assert overview({"paper": found, "held-out": {}})[2:] == [
+            "| the twelve problems of Jaquier and Rozo (2020) | 13 | 10 | 1 | 1 | 1 |"
+        ]
 
     def test_nothing_measured(self):
         assert summary({}) == ["Not yet measured."]

@@ -1,7 +1,12 @@
 """Pages of the documentation: what lies between their marks is written from files of results.
 
-``<!-- results: NAME -->`` … ``<!-- end -->`` holds all numbers and curves of a suite, ``<!-- summary: NAME -->`` one
-table, one picture of profiles and the problems that were lost.
+======================================= ==================================================================
+``<!-- overview: NAME, NAME, … -->``    a row for each suite: on how many problems HD-GaBO is the best
+``<!-- summary: NAME -->``              one table, one picture of profiles and the problems that were lost
+``<!-- results: NAME -->``              all numbers and curves of a suite
+======================================= ==================================================================
+
+Each mark ends with ``<!-- end -->``.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ from nestbo.experiment.suites import SUITES
 from nestbo.experiment.tables import tables
 from nestbo.files import written
 
-_BLOCK = re.compile(r"(<!-- (results|summary): ([-\w]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_BLOCK = re.compile(r"(<!-- (results|summary|overview): ([-\w]+(?:, [-\w]+)*) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 _REGRET = "Regret along the evaluations, and at their end"
 _CURVES = (
@@ -29,8 +34,8 @@ _SHARES = "*How many trials have come so far, as a mean over the problems. Furth
 def report(places: Sequence[Path], page: Path) -> list[str]:
     """Write what a page holds between its marks; returns the suites that were written, each once."""
     text = page.read_text(encoding="utf-8", errors="surrogateescape")
-    marks = [(kind, name) for _, kind, name, _ in _BLOCK.findall(text)]
-    names = list(dict.fromkeys(name for _, name in marks))
+    marks = [(kind, shown) for _, kind, shown, _ in _BLOCK.findall(text)]
+    names = list(dict.fromkeys(name for kind, shown in marks for name in _suites(kind, shown)))
     if not names or not set(names) <= set(SUITES):
         raise ArgumentError(
             f"{page} has no marks of suites ({', '.join(SUITES)}): <!-- results: paper --> <!-- end -->."
@@ -40,6 +45,11 @@ def report(places: Sequence[Path], page: Path) -> list[str]:
         filled = _BLOCK.sub(lambda m: m[1] + made[m[2], m[3]] + m[4], text)
         file.write(filled.encode("utf-8", "surrogateescape"))
     return names
+
+
+def _suites(kind: str, shown: str) -> list[str]:
+    """The suites that a mark names: an overview may have several."""
+    return shown.split(", ") if kind == "overview" else [shown]
 
 
 def _details(places: Iterable[Path], name: str, pictures: Path) -> str:
@@ -65,4 +75,11 @@ def _summary(places: Iterable[Path], name: str, pictures: Path) -> str:
     return "\n".join(["", *shown, *summary(found, suite), "", ""])
 
 
-_KINDS = {"results": _details, "summary": _summary}
+def _overview(places: Iterable[Path], names: str, pictures: Path) -> str:
+    from nestbo.experiment.summary import judged, overview
+
+    found = {name: judged(results(places, SUITES[name])) for name in _suites("overview", names)}
+    return "\n".join(["", *overview(found), "", ""])
+
+
+_KINDS = {"results": _details, "summary": _summary, "overview": _overview}

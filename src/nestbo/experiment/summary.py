@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from nestbo.experiment.comparison import ALPHA, contests, profiles, ranks
 from nestbo.experiment.figures import TOLERANCES
+from nestbo.experiment.names import ABOUT
 from nestbo.experiment.results import Results, Series
 from nestbo.experiment.statistics import FEWEST, Row, rows, target
 from nestbo.experiment.suites import Suite
@@ -17,7 +20,7 @@ from nestbo.experiment.tasks import Task
 from nestbo.experiment.trials import ORACLE
 
 HEROES = ("hdgabo-auto", "hdgabo", "gabo")  # whose wins are counted: the first of these that half of the problems have
-_FEW = "too few trials"  # of the best method: no test can tell it from the hero
+LOWEST, LEVEL, BEHIND, FEW = "lowest", "level", "behind", "too few trials"  # how the hero stands on a problem
 
 
 def hero(found: Results) -> str | None:
@@ -106,36 +109,68 @@ def _said(found: Results) -> list[str]:
 
 
 def _losses(found: Results, suite: Suite | None, chosen: str) -> list[str]:
-    """For each problem the best method and the hero; those where the hero is behind come first."""
-    made = {task: _standing(task, methods, chosen) for task, methods in found.items()}
-    said = {task: _said_of(*three) for task, three in made.items()}
-    level, few = sum(each in ("", "level") for each in said.values()), [*said.values()].count(_FEW)
-    name = called(chosen, suite)
-    lines = [f"{name} has the lowest median, or is level with it, on {level} of {len(made)} problems."]
-    lines += [f"On {few} the best method has too few trials for a test."] if few else []
-    lines += [""]
-    lines += head("problem", "best method", "its median", f"{name}", "p (Holm)")
-    for task, (best, own, p) in sorted(made.items(), key=lambda item: _order(item[1][2])):
-        shown = said[task] if p is None else f"{p:.2g}" + (" **behind**" if p <= ALPHA else "")
-        medians = (f"{row.median:.3g}" for row in (best, own))
-        lines.append(line(heading(task), called(best.label, suite), *medians, shown))
+    """The problems where another method than the hero has the lowest median; those where the hero is behind first."""
+    made, name = standings(found, chosen), called(chosen, suite)
+    counts = Counter(standing.verdict for standing in made.values())
+    lines = [f"{name} has the lowest median on {counts[LOWEST]} of {len(made)} problems."]
+    lost = {task: standing for task, standing in made.items() if standing.verdict != LOWEST}
+    if not lost:
+        return lines
+    lines += [f"Of the others it is level with the best method on {counts[LEVEL]}, and behind on {counts[BEHIND]}."]
+    lines += [f"On {counts[FEW]} the best method has too few trials for a test."] if counts[FEW] else []
+    lines += ["", *head("problem", "best method", "its median", f"{name}", "p (Holm)", "")]
+    for task, one in sorted(lost.items(), key=lambda item: item[1].order):
+        medians, p = (f"{row.median:.3g}" for row in (one.best, one.own)), "" if one.p is None else f"{one.p:.2g}"
+        verdict = f"**{BEHIND}**" if one.verdict == BEHIND else one.verdict
+        lines.append(line(heading(task), called(one.best.label, suite), *medians, p, verdict))
     return lines
 
 
-def _said_of(best: Row, own: Row, p: float | None) -> str:
-    """How the hero stands beside the best method; nothing where it is the best."""
-    if p is None:
-        return "" if best.label == own.label else _FEW
-    return "behind" if p <= ALPHA else "level"
+def overview(found: Mapping[str, Results]) -> list[str]:
+    """A row for each suite: on how many problems its hero has the lowest median, is level with it, or is behind."""
+    lines = head("comparison", "problems", f"{LOWEST} median", LEVEL, BEHIND, FEW)
+    for name, results in found.items():
+        chosen = hero(results)
+        if chosen is not None:
+            counts = Counter(standing.verdict for standing in standings(results, chosen).values())
+            shown = (str(counts[verdict]) for verdict in (LOWEST, LEVEL, BEHIND, FEW))
+            lines.append(line(ABOUT[name], str(len(results)), *shown))
+    return lines
 
 
-def _standing(task: Task, methods: Mapping[str, Series], chosen: str) -> tuple[Row, Row, float | None]:
-    """The best row of a problem, the hero's, and p of their difference; None where the hero is the best."""
+@dataclass(frozen=True)
+class Standing:
+    """The hero's row on a problem beside the row with the lowest median, which may be its own."""
+
+    best: Row
+    own: Row
+
+    @property
+    def p(self) -> float | None:
+        """That of their difference; None where the hero is the best, or where no test can tell them apart."""
+        return self.own.p
+
+    @property
+    def verdict(self) -> str:
+        """LOWEST, LEVEL, BEHIND, or FEW where the best method has too few trials for a test."""
+        if self.best.label == self.own.label:
+            return LOWEST
+        if self.p is None:
+            return FEW
+        return BEHIND if self.p <= ALPHA else LEVEL
+
+    @property
+    def order(self) -> float:
+        """Sorts the clearest losses first, and untested ones last."""
+        return math.inf if self.p is None else self.p
+
+
+def standings(found: Results, chosen: str) -> dict[Task, Standing]:
+    """How a method stands on each problem. The oracle is not compared."""
+    return {task: _standing(task, methods, chosen) for task, methods in found.items()}
+
+
+def _standing(task: Task, methods: Mapping[str, Series], chosen: str) -> Standing:
     compared = {label: one for label, one in methods.items() if label != ORACLE}
     made = rows(compared, target(task.problem))
-    best, own = min(made, key=lambda row: row.median), next(row for row in made if row.label == chosen)
-    return best, own, own.p
-
-
-def _order(p: float | None) -> float:
-    return 2.0 if p is None else p
+    return Standing(min(made, key=lambda row: row.median), next(row for row in made if row.label == chosen))
