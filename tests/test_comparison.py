@@ -23,7 +23,7 @@ from nestbo.experiment.evidence import PARTS, Part, cells, make, paces, set_asid
 from nestbo.experiment.figures import profile
 from nestbo.experiment.results import Record, Series, collect, records
 from nestbo.experiment.statistics import holm, interval, parted, rows, wilson
-from nestbo.experiment.summary import complete, hero, judged, overview, summary
+from nestbo.experiment.summary import LEVEL, complete, hero, judged, overview, standings, summary
 
 TASKS = [Task("ackley", f"sphere:{n}") for n in range(2, 12)]
 
@@ -197,8 +197,33 @@ class TestSummary:
         others = {"griewank": few, "levy": behind, "rastrigin": level}
         found = {**self.FOUND, **{Task(name, "sphere:3"): methods for name, methods in others.items()}}
         assert overview({"paper": found, "held-out": {}})[2:] == [
-            "| the twelve problems of Jaquier and Rozo (2020) | 13 | 10 | 1 | 1 | 1 |"
+            "| the twelve problems of Jaquier and Rozo (2020) | HD-GaBO | 13 | 10 | 1 | 1 | 1 |"
         ]
+
+    def test_below_a_method_with_few_trials_stands_the_best_that_can_be_tested(self):
+        """Or nothing, where the hero is the best of those."""
+        few = {"turbo": noisy(1e-5, 2, 2)}
+        found = {
+            **self.FOUND,
+            Task("levy", "sphere:3"): {"hdgabo-auto": noisy(1e-2, 1), "gabo": noisy(1e-3, 3), **few},
+            Task("levy", "sphere:4"): {"hdgabo-auto": noisy(1e-2, 1), "gabo": noisy(1.0, 3), **few},
+        }
+        *_, first, second, third = summary(found, SUITES["rivals"])
+        assert [line.split(" | ")[1] for line in (first, second, third)] == ["TuRBO", "GaBO", "TuRBO"]
+        assert second.endswith("| **behind** |")
+        assert third.startswith("| Levy on S^4 |")
+
+    def test_ranks_that_contradict_the_medians_are_no_loss(self):
+        """The other has the lower median, and is worse in 26 of 30 pairs."""
+        lower, upper = np.full(14, 1e-3), np.full(16, 1.0)
+        other = np.r_[lower, upper[:12], np.full(4, 0.5e-3)]
+        hero = np.r_[lower * 0.9, upper[:12] * 0.9, upper[12:]]
+        (standing,) = standings(
+            {TASKS[0]: {"hdgabo-auto": series(hero), "gabo": series(other)}}, "hdgabo-auto"
+        ).values()
+        assert standing.best.label == "gabo"
+        assert standing.p < 0.05
+        assert standing.verdict == LEVEL
 
     def test_nothing_measured(self):
         assert summary({}) == ["Not yet measured."]
@@ -264,7 +289,11 @@ class TestEvidence:
 
     def test_every_part_is_there(self):
         """Every suite of the pages has a part; every method of the rivals is in one."""
-        assert {part.suite for part in PARTS} >= {"paper", "held-out", "held-out-metric", "mismatch", "ablation"}
+        suites = {"paper", "held-out", "held-out-metric", "mismatch", "ablation", "few-dimensions", "rivals-205"}
+        assert {part.suite for part in PARTS} == suites
+        held_out = {label for part in PARTS if part.suite == "held-out" for label in part.methods.split(",")}
+        slow = {"turbo-logei", "turbo-tangent", "botorch", "saas"}  # on the eight problems of the rivals alone
+        assert held_out == set(SUITES["held-out"].methods) - slow
         wanted = {label for part in PARTS if part.suite == "rivals-205" for label in part.methods.split(",")}
         assert wanted == set(SUITES["rivals"].methods)
 

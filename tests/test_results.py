@@ -201,7 +201,20 @@ class TestShowing:
         report([folder], page)
         assert page.read_text(encoding="utf-8") == text
 
-    @pytest.mark.parametrize("text", ["nothing", "<!-- results: papre -->\n<!-- end -->"])
+    def test_an_overview_has_a_row_for_each_suite_that_was_run(self, tmp_path):
+        """Of two suites, the one that has the problem."""
+        for label, scale in (("hdgabo-auto", 1e-3), ("gabo", 1.0)):
+            record(drawn((8, 305), scale, 0), label).write(tmp_path / "runs" / f"{label}.npz")
+        page = tmp_path / "page.md"
+        page.write_text("<!-- overview: paper, few-dimensions -->\n<!-- end -->\n", encoding="utf-8")
+        assert report([tmp_path / "runs"], page) == ["paper", "few-dimensions"]
+        _, _, *shown = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+        assert shown == ["| the twelve problems of Jaquier and Rozo (2020) | HD-GaBO | 1 | 1 | 0 | 0 | 0 |"]
+
+    @pytest.mark.parametrize(
+        "text",
+        ["nothing", *(f"<!-- {name} -->\n<!-- end -->" for name in ("results: papre", "results: paper, rivals"))],
+    )
     def test_a_page_without_marks_is_refused(self, text, tmp_path):
         (tmp_path / "page.md").write_text(text)
         with pytest.raises(ArgumentError, match="no marks of suites"):

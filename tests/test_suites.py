@@ -192,6 +192,12 @@ class TestRunning:
             assert pool.submit(os.getenv, "OMP_NUM_THREADS").result() == "3"
         assert os.getenv("OMP_NUM_THREADS") == former
 
+    def test_a_run_says_how_many_threads_its_processes_have(self, tmp_path, monkeypatch):
+        given = []
+        monkeypatch.setattr("nestbo.experiment.runner.workers", lambda count: given.append(count) or workers(count))
+        run(SMALL.cells("random", seeds=[0]), 6, tmp_path, threads=2, limit=0.0, report=silent)
+        assert given == [2]
+
     def test_a_gpu_that_is_not_there(self, tmp_path, monkeypatch):
         monkeypatch.setattr("torch.cuda.is_available", lambda: False)
         with pytest.raises(ArgumentError, match="finds no GPU"):

@@ -2,7 +2,7 @@
 
 ======================================= ==================================================================
 ``<!-- overview: NAME, NAME, … -->``    a row for each suite: on how many problems HD-GaBO is the best
-``<!-- summary: NAME -->``              one table, one picture of profiles and the problems that were lost
+``<!-- summary: NAME -->``              one table, one picture of profiles, and where another method is the best
 ``<!-- results: NAME -->``              all numbers and curves of a suite
 ======================================= ==================================================================
 
@@ -38,7 +38,8 @@ def report(places: Sequence[Path], page: Path) -> list[str]:
     names = list(dict.fromkeys(name for kind, shown in marks for name in _suites(kind, shown)))
     if not names or not set(names) <= set(SUITES):
         raise ArgumentError(
-            f"{page} has no marks of suites ({', '.join(SUITES)}): <!-- results: paper --> <!-- end -->."
+            f"{page} has no marks of suites ({', '.join(SUITES)}): <!-- results: paper --> <!-- end -->. "
+            "Other marks are summary and overview."
         )
     made = {mark: _KINDS[mark[0]](places, mark[1], page.parent / "pictures") for mark in marks}
     with written(page) as file:

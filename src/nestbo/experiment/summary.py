@@ -13,8 +13,8 @@ from nestbo.experiment.comparison import ALPHA, contests, profiles, ranks
 from nestbo.experiment.figures import TOLERANCES
 from nestbo.experiment.names import ABOUT
 from nestbo.experiment.results import Results, Series
-from nestbo.experiment.statistics import FEWEST, Row, rows, target
-from nestbo.experiment.suites import Suite
+from nestbo.experiment.statistics import FEWEST, Row, direction, rows, target
+from nestbo.experiment.suites import SUITES, Suite
 from nestbo.experiment.tables import called, head, heading, line
 from nestbo.experiment.tasks import Task
 from nestbo.experiment.trials import ORACLE
@@ -113,37 +113,56 @@ def _losses(found: Results, suite: Suite | None, chosen: str) -> list[str]:
     made, name = standings(found, chosen), called(chosen, suite)
     counts = Counter(standing.verdict for standing in made.values())
     lines = [f"{name} has the lowest median on {counts[LOWEST]} of {len(made)} problems."]
-    lost = {task: standing for task, standing in made.items() if standing.verdict != LOWEST}
-    if not lost:
+    if counts[LOWEST] == len(made):
         return lines
     lines += [f"Of the others it is level with the best method on {counts[LEVEL]}, and behind on {counts[BEHIND]}."]
     lines += [f"On {counts[FEW]} the best method has too few trials for a test."] if counts[FEW] else []
-    lines += ["", *head("problem", "best method", "its median", f"{name}", "p (Holm)", "")]
-    for task, one in sorted(lost.items(), key=lambda item: item[1].order):
-        medians, p = (f"{row.median:.3g}" for row in (one.best, one.own)), "" if one.p is None else f"{one.p:.2g}"
-        verdict = f"**{BEHIND}**" if one.verdict == BEHIND else one.verdict
-        lines.append(line(heading(task), called(one.best.label, suite), *medians, p, verdict))
+    lines += ["", *head("problem", "best method", "its median", name, "p (Holm)", "verdict")]
+    for task, one in sorted(made.items(), key=lambda item: item[1].order):
+        lines += [_lost(task, one, suite)] if one.verdict != LOWEST else []
+        lines += [_lost(task, each, suite) for each in _tested(task, found[task], one)]
     return lines
 
 
+def _lost(task: Task, one: Standing, suite: Suite | None) -> str:
+    """A row of the table."""
+    medians, p = (f"{row.median:.3g}" for row in (one.best, one.own)), "" if one.p is None else f"{one.p:.2g}"
+    verdict = f"**{BEHIND}**" if one.verdict == BEHIND else one.verdict
+    return line(heading(task), called(one.best.label, suite), *medians, p, verdict)
+
+
+def _tested(task: Task, methods: Mapping[str, Series], one: Standing) -> list[Standing]:
+    """Where the best method has too few trials: how the hero stands beside the best that can be tested."""
+    chosen = one.own.label
+    enough = {label: each for label, each in methods.items() if len(each.seeds) >= FEWEST}
+    if one.verdict != FEW or chosen not in enough:
+        return []
+    found = _standing(task, enough, chosen)
+    return [] if found.verdict == LOWEST else [found]
+
+
 def overview(found: Mapping[str, Results]) -> list[str]:
-    """A row for each suite: on how many problems its hero has the lowest median, is level with it, or is behind."""
-    lines = head("comparison", "problems", f"{LOWEST} median", LEVEL, BEHIND, FEW)
+    """A row for each suite with a hero: on how many problems it has the lowest median, is level with it, or behind."""
+    lines = head("comparison", "method", "problems", f"{LOWEST} median", LEVEL, BEHIND, FEW)
     for name, results in found.items():
         chosen = hero(results)
         if chosen is not None:
             counts = Counter(standing.verdict for standing in standings(results, chosen).values())
             shown = (str(counts[verdict]) for verdict in (LOWEST, LEVEL, BEHIND, FEW))
-            lines.append(line(ABOUT[name], str(len(results)), *shown))
+            lines.append(line(ABOUT[name], called(chosen, SUITES[name]), str(len(results)), *shown))
     return lines
 
 
 @dataclass(frozen=True)
 class Standing:
-    """The hero's row on a problem beside the row with the lowest median, which may be its own."""
+    """The hero's row on a problem beside the row with the lowest median, which may be its own.
+
+    ``worse`` says whether the hero has the larger regret by the ranks of the pairs, which may contradict the medians.
+    """
 
     best: Row
     own: Row
+    worse: bool
 
     @property
     def p(self) -> float | None:
@@ -157,7 +176,7 @@ class Standing:
             return LOWEST
         if self.p is None:
             return FEW
-        return BEHIND if self.p <= ALPHA else LEVEL
+        return BEHIND if self.p <= ALPHA and self.worse else LEVEL
 
     @property
     def order(self) -> float:
@@ -172,5 +191,6 @@ def standings(found: Results, chosen: str) -> dict[Task, Standing]:
 
 def _standing(task: Task, methods: Mapping[str, Series], chosen: str) -> Standing:
     compared = {label: one for label, one in methods.items() if label != ORACLE}
-    made = rows(compared, target(task.problem))
-    return Standing(min(made, key=lambda row: row.median), next(row for row in made if row.label == chosen))
+    made = {row.label: row for row in rows(compared, target(task.problem))}
+    best = min(made.values(), key=lambda row: row.median)
+    return Standing(best, made[chosen], direction(methods[chosen], methods[best.label]) > 0)

@@ -11,10 +11,10 @@ _VARIABLE = "OMP_NUM_THREADS"  # OpenBLAS, MKL and OpenMP read it when they are 
 
 @contextmanager
 def workers(threads: int) -> Iterator[None]:
-    """Processes that begin meanwhile have so many threads in the linear algebra of numpy and scipy.
+    """Inside the block, new processes use this number of threads for the linear algebra of numpy and scipy.
 
-    Without it, each process has as many as there are cores, and the threads of several processes wait for each other.
-    torch has a setting of its own.
+    Otherwise each process starts as many threads as there are cores, and the processes slow each other down. torch has
+    a setting of its own.
     """
     former = os.environ.get(_VARIABLE)
     os.environ[_VARIABLE] = str(threads)
