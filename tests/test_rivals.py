@@ -19,6 +19,7 @@ from nestbo import SPD, ArgumentError, Box, Product, Quaternion, Rotation, Simpl
 from nestbo.experiment import SUITES, Trials, run
 from nestbo.experiment.rivals import RIVALS, Local, Turbo, method, natural, tangent
 from nestbo.experiment.rivals.density import density
+from nestbo.experiment.rivals.posterior import Posterior
 from nestbo.experiment.rivals.stock import MODELS
 from nestbo.experiment.rivals.stock import _model as stock_model
 from nestbo.experiment.rivals.turbo import _box, _candidates, region
@@ -79,8 +80,31 @@ class TestRuns:
         assert torch.equal(torch.random.get_rng_state(), before)
 
 
+MAKERS = [*(partial(stock_model, name) for name in MODELS), turbo_model]
+
+
+class TestPosterior:
+    @pytest.mark.parametrize("make", MAKERS)
+    def test_it_has_the_moments_of_botorch_and_their_gradients(self, make, rng):
+        u = torch.rand(12, 4, generator=rng, dtype=torch.float64)
+        fitted = make(u, 3 + 5 * u.square().sum(-1).sin()).eval()
+        at = torch.cat([torch.rand(6, 4, generator=rng, dtype=torch.float64), u[:1]]).unsqueeze(-2)
+        theirs, ours = moments(fitted, at), moments(Posterior(fitted), at)
+        assert theirs[0].shape == (7, 1, 1)
+        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-11)
+
+
+def moments(model, at):
+    """Mean, variance, and the gradient of each, at points."""
+    at = at.clone().requires_grad_()
+    posterior = model.posterior(at)
+    found = [posterior.mean, posterior.variance]
+    gradients = [torch.autograd.grad(value.sum(), at, retain_graph=True)[0] for value in found]
+    return [value.detach() for value in found] + gradients
+
+
 class TestDensity:
-    @pytest.mark.parametrize("make", [*(partial(stock_model, name) for name in MODELS), turbo_model])
+    @pytest.mark.parametrize("make", MAKERS)
     def test_it_has_the_value_and_the_gradient_of_botorch(self, make, rng):
         """At parameters other than those a fit begins with, where all terms differ from zero."""
         u = torch.rand(12, 4, generator=rng, dtype=torch.float64)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nestbo.experiment.rivals.base import Rival
 from nestbo.experiment.rivals.density import density
+from nestbo.experiment.rivals.posterior import Posterior
 from nestbo.strategies.base import check_choice
 
 MODELS = ("gp", "saas")
@@ -46,7 +47,7 @@ class BoTorch(Rival):
             model = _model(self.model, u, -y)
             mll = ExactMarginalLogLikelihood(model.likelihood, model)
             fit_gpytorch_mll(mll, closure=density(mll))
-            return maximised(LogExpectedImprovement(model, best_f=(-y).max()), u.shape[-1])
+            return maximised(LogExpectedImprovement(Posterior(model), best_f=(-y).max()), u.shape[-1])
 
 
 def _model(name: str, u: Tensor, y: Tensor) -> Any:

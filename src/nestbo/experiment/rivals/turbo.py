@@ -12,6 +12,7 @@ from torch import Tensor
 
 from nestbo.experiment.rivals.base import INITIAL, Rival
 from nestbo.experiment.rivals.density import density
+from nestbo.experiment.rivals.posterior import Posterior
 from nestbo.experiment.rivals.stock import maximised
 from nestbo.strategies.base import check_choice
 
@@ -138,4 +139,4 @@ def _most_promising(model: Any, y: Tensor, low: Tensor, high: Tensor) -> Tensor:
     from botorch.acquisition import LogExpectedImprovement
 
     best = (y.mean() - y.min()) / y.std().clamp(min=1e-12)
-    return maximised(LogExpectedImprovement(model, best_f=best), len(low), low, high)
+    return maximised(LogExpectedImprovement(Posterior(model), best_f=best), len(low), low, high)
