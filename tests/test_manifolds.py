@@ -13,6 +13,7 @@ from torch.autograd.functional import hessian, jacobian
 
 from nestbo import SPD, Box, Euclidean, Grassmann, Product, Sphere, Stiefel, linalg
 from nestbo.errors import ArgumentError, NestboError, OffManifoldError, ShapeError
+from nestbo.linalg import sym
 from nestbo.manifolds import MANIFOLDS
 from nestbo.testing.manifolds import nearby
 
@@ -189,6 +190,23 @@ def is_smooth(f, x):
 
 class TestTraps:
     """Value, gradient and Hessian where a formula written down naively gives 0/0."""
+
+    @metrics
+    def test_derivatives_of_the_distances_among_points_two_of_which_coincide(self, metric, rng):
+        """Each pair may be computed once or twice: gradient and Hessian product are the same."""
+        spd = SPD(3, metric=metric)
+        x = spd.random(2, 3, rng=rng)
+        x[:, 2] = x[:, 0]
+        weights, v = torch.randn(2, 3, 3, generator=rng, dtype=x.dtype), spd.random_tangent(x, rng)
+        found = []
+        for other in (lambda points: points, torch.clone):
+            at = x.clone().requires_grad_()
+            value = (weights * spd.pairwise_sq_dist(at, other(at))).sum()
+            (gradient,) = torch.autograd.grad(value, at, create_graph=True)
+            (product,) = torch.autograd.grad((gradient * v).sum(), at)
+            found.append((gradient.detach(), product))
+        for among, between in zip(*found, strict=True):
+            equal(sym(among), sym(between), 1e-8)
 
     @both_precisions
     @metrics

@@ -68,8 +68,20 @@ class AffineInvariant(Metric):
         return linalg.sum_of_squared_logs(_whiten(_cholesky(x), y - x))
 
     def pairwise_sq_dist(self, x: Tensor, y: Tensor) -> Tensor:
+        if y is x:
+            return self._among(x)
         x, y = x.unsqueeze(-3), y.unsqueeze(-4)
         return linalg.sum_of_squared_logs(_whiten(_cholesky(x), y - x))
+
+    def _among(self, x: Tensor) -> Tensor:
+        """Those of n points from each other: each pair once, because eigenvalues take most of the time."""
+        n = x.shape[-3]
+        rows, columns = torch.triu_indices(n, n, 1, device=x.device)
+        difference = x[..., columns, :, :] - x[..., rows, :, :]
+        pairs = linalg.sum_of_squared_logs(_whiten(_cholesky(x)[..., rows, :, :], difference))
+        above = pairs.new_zeros(*x.shape[:-2], n)
+        above[..., rows, columns] = pairs
+        return above + above.mT
 
     def gain(self, bound: float, values: Tensor, slack: float) -> Tensor:
         """1/(b − λ) by perturbation, and 1/(2λ) by the last term of the retraction."""

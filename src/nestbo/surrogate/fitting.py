@@ -15,7 +15,7 @@ from nestbo.manifolds import Manifold
 from nestbo.memory import Fit
 from nestbo.optimise import lbfgs
 from nestbo.surrogate.description import Data, Description, Effort
-from nestbo.surrogate.gp import GP, gram_root
+from nestbo.surrogate.gp import GP
 from nestbo.surrogate.likelihood import best_mean, best_scale, noisy_gram, scale_prior
 from nestbo.surrogate.model import Surrogate
 from nestbo.surrogate.targets import Targets
@@ -50,29 +50,29 @@ def fit(
     varied = _varied(model, targets.known, guess)
     if effort is Effort.NONE and previous is not None:
         basis, known = varied.known(previous, data.x.device)
-        parameters = made_definite(model.kernel, known, _seen(varied, basis, data.x), targets)  # data may be others
-        return _conditioned(varied, data, targets, basis, parameters, tuple(previous), torch.zeros_like(data.y[:, 0]))
+        _, gp = _process(varied, basis, known, data, targets)  # data may be others than those of the fit
+        return _surrogate(varied, gp, targets, basis, tuple(previous), torch.zeros_like(data.y[:, 0]))
     warm = previous is not None and effort is Effort.FEW_STEPS
     starts = varied.starts(data.rngs, previous, warm)
     seen, inputs = _inputs(varied, data, targets)
     point, value = _best_of(varied, starts, inputs, warm)
     basis, parameters = varied.split(point)
-    parameters = made_definite(model.kernel, parameters, _seen(varied, basis, data.x), targets)
+    parameters, gp = _process(varied, basis, parameters, data, targets)
     fits = _fits(parameters, basis, value, seen, data)
-    return _conditioned(varied, data, targets, basis, parameters, fits, value)
+    return _surrogate(varied, gp, targets, basis, fits, value)
 
 
-def _conditioned(
-    varied: Varied,
-    data: Data,
-    targets: Targets,
-    basis: Tensor,
-    parameters: Tensor,
-    fits: tuple[Fit, ...],
-    loss: Tensor,
+def _process(varied: Varied, basis: Tensor, parameters: Tensor, data: Data, targets: Targets) -> tuple[Tensor, GP]:
+    """Parameters at which the Gram matrix is positive definite, and the process with them."""
+    x, kernel = _seen(varied, basis, data.x), varied.model.kernel
+    statistic = kernel.statistic(x, x)
+    parameters = made_definite(kernel, parameters, statistic, targets)
+    return parameters, condition(varied.model, x, statistic, parameters, targets)
+
+
+def _surrogate(
+    varied: Varied, gp: GP, targets: Targets, basis: Tensor, fits: tuple[Fit, ...], loss: Tensor
 ) -> Surrogate:
-    """The surrogate with these parameters."""
-    gp = condition(varied.model, _seen(varied, basis, data.x), parameters, targets)
     return Surrogate(gp, targets.outputs, varied.mapping(basis), fits, loss, varied.learned(basis))
 
 
@@ -137,9 +137,9 @@ def _best_of(varied: Varied, starts: Tensor, inputs: tuple[Tensor, ...], warm: b
     return torch.where(least.isfinite().unsqueeze(-1), point, starts[:, 0]), least
 
 
-def made_definite(kernel: ManifoldKernel, parameters: Tensor, x: Tensor, targets: Targets) -> Tensor:
+def made_definite(kernel: ManifoldKernel, parameters: Tensor, statistic: Tensor, targets: Targets) -> Tensor:
     """Halve the length scales of those runs whose Gram matrix is not positive definite until it is."""
-    least, statistic = kernel.lengthscale_bounds[0].log().to(parameters), kernel.statistic(x, x)
+    least = kernel.lengthscale_bounds[0].log().to(parameters)
     while (broken := _broken(kernel, parameters, statistic, targets)).any():
         _LOG.info("A Gram matrix is not positive definite: its length scales are halved.")
         shorter = torch.maximum(parameters[..., :-1] - math.log(2), least)
@@ -156,11 +156,11 @@ def _broken(kernel: ManifoldKernel, parameters: Tensor, statistic: Tensor, targe
     return torch.linalg.cholesky_ex(gram).info != 0
 
 
-def condition(model: Description, x: Tensor, parameters: Tensor, targets: Targets) -> GP:
-    """The process with these parameters, given latent points x and values."""
-    lengthscale, noise = parameters[..., :-1].exp(), parameters[..., -1].exp()
-    root = gram_root(model.kernel, x, lengthscale, noise, targets.weights)
+def condition(model: Description, x: Tensor, statistic: Tensor, parameters: Tensor, targets: Targets) -> GP:
+    """The process with these parameters, given latent points x, the statistic of all pairs of them, and values."""
+    root = torch.linalg.cholesky(noisy_gram(model.kernel, parameters, statistic, targets.weights))
     mean, residual = best_mean(root, targets.z)
+    lengthscale, noise = parameters[..., :-1].exp(), parameters[..., -1].exp()
     best = best_scale(residual.square().sum(-1), *scale_prior(targets.z, model.priors))
     scale = best if targets.noise is None else targets.noise.squeeze(-1) / noise
     return GP(model.kernel, x, targets.z, lengthscale, mean, scale, noise, root)

@@ -155,10 +155,7 @@ class GP(Model):  # type: ignore[misc]
         return self.z - self.weights / precision, self.scale.unsqueeze(-1) / precision
 
 
-def gram_root(
-    kernel: ManifoldKernel, x: Tensor, lengthscale: Tensor, noise: Tensor, weights: Tensor | None = None
-) -> Tensor:
-    """The Cholesky factor of the correlations of x (…, n, *point) with relative noise (…), weighted (…, n), added."""
+def gram_root(kernel: ManifoldKernel, x: Tensor, lengthscale: Tensor, noise: Tensor) -> Tensor:
+    """The Cholesky factor of the correlations of x (…, n, *point) with relative noise (…) added."""
     gram = kernel.correlation(x, x, lengthscale)
-    each = noise.unsqueeze(-1) if weights is None else noise.unsqueeze(-1) * weights
-    return torch.linalg.cholesky(gram + torch.diag_embed(each.expand(gram.shape[:-1])))
+    return torch.linalg.cholesky(gram + torch.diag_embed(noise.unsqueeze(-1).expand(gram.shape[:-1])))
