@@ -35,7 +35,6 @@ _ABOUT = {  # seconds of a suggestion after 100 evaluations on one core, until f
 _OURS = "gabo,hdgabo-auto"
 _QUICK = "random,nelder-mead,powell,cma-es,tpe"
 _SLOW = "turbo,turbo-logei,turbo-tangent,botorch,saas,optuna-gp"
-_SLOW_HELD_OUT = "turbo,optuna-gp"  # the quickest of the slow ones: nineteen problems are many
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,6 @@ PARTS = (
     Part("paper"),
     Part("held-out", f"{_OURS},oracle", 10),
     Part("held-out", _QUICK, 10, alone=True),
-    Part("held-out", _SLOW_HELD_OUT, 5, alone=True),
     Part("held-out-metric"),
     Part("mismatch"),
     Part("ablation", trials=10),
