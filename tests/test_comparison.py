@@ -292,7 +292,7 @@ class TestEvidence:
         suites = {"paper", "held-out", "held-out-metric", "mismatch", "ablation", "few-dimensions", "rivals-205"}
         assert {part.suite for part in PARTS} == suites
         held_out = {label for part in PARTS if part.suite == "held-out" for label in part.methods.split(",")}
-        slow = {"turbo", "turbo-logei", "turbo-tangent", "botorch", "saas", "optuna-gp"}  # not on all nineteen problems
+        slow = {"turbo", "turbo-logei", "turbo-tangent", "botorch", "saas", "rpm", "optuna-gp"}  # not on all problems
         assert held_out == set(SUITES["held-out"].methods) - slow
         wanted = {label for part in PARTS if part.suite == "rivals-205" for label in part.methods.split(",")}
         assert wanted == set(SUITES["rivals"].methods)

@@ -15,11 +15,12 @@ from botorch.optim.closures import get_loss_closure_with_grads
 from botorch.optim.utils import get_parameters
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
-from nestbo import SPD, ArgumentError, Box, Product, Quaternion, Rotation, Simplex, Sphere, Torus
+from nestbo import SPD, ArgumentError, Box, Product, Quaternion, Rotation, Simplex, Sphere, Stiefel, Torus
 from nestbo.experiment import SUITES, Trials, run
-from nestbo.experiment.rivals import RIVALS, Local, Turbo, method, natural, tangent
+from nestbo.experiment.rivals import RIVALS, RPM, Local, Turbo, method, natural, tangent
 from nestbo.experiment.rivals.density import density
 from nestbo.experiment.rivals.posterior import Posterior
+from nestbo.experiment.rivals.random_projection import Map, learned
 from nestbo.experiment.rivals.stock import MODELS
 from nestbo.experiment.rivals.stock import _model as stock_model
 from nestbo.experiment.rivals.turbo import _box, _candidates, region
@@ -28,9 +29,7 @@ from nestbo.experiment.rivals.turbo import _model as turbo_model
 BOUNDED = SPD(3, eigenvalues=(1e-3, 5.0))
 SPACES = [Sphere(4), SPD(2), BOUNDED, Box([-1, 0], [1, 5]), Torus(3), Simplex(3), Quaternion(), Rotation(3)]
 SPACES += [Product(Quaternion(), Box(0, 1)), Product(Sphere(2), BOUNDED)]
-TEXTS = [
-    sample.specification for kind in (RIVALS["turbo"], RIVALS["botorch"], RIVALS["local"]) for sample in kind.samples()
-]
+TEXTS = [sample.specification for name in ("turbo", "botorch", "local", "rpm") for sample in RIVALS[name].samples()]
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
 
@@ -188,6 +187,35 @@ class TestTurbo:
     def test_mistakes(self, options):
         with pytest.raises(ArgumentError):
             Turbo(**options)
+
+
+class TestRPM:
+    def test_the_map_leads_to_a_sphere_and_stays_there(self, rng):
+        basis, centre = Stiefel(6, 3).random(rng=rng), torch.tensor([0.3, -0.2, 0.1], dtype=torch.float64)
+        there, x = Map(basis, centre), torch.randn(20, 6, generator=rng, dtype=torch.float64)
+        image = there.image(x)
+        torch.testing.assert_close((image - basis @ centre).norm(dim=-1), torch.ones(20, dtype=torch.float64))
+        torch.testing.assert_close(there.image(image), image)
+
+    def test_the_circle_that_a_function_depends_on_is_found(self):
+        """In S^3, from 60 random points. Searches for the map also end in local maxima of the likelihood."""
+        assert max(map(overlap_of_learned_circle, range(5))) > 0.99
+
+    @pytest.mark.parametrize(
+        ("options", "space"), [({}, Sphere(5)), ({}, Box(0, 1)), ({"chart": "tangent"}, Sphere(9))]
+    )
+    def test_other_spaces_and_charts_are_refused(self, options, space):
+        with pytest.raises(ArgumentError, match="RPM-BO needs a sphere of more than 5 dimensions"):
+            RPM(**options).check(space)
+
+
+def overlap_of_learned_circle(seed):
+    """1 where the learned plane is that of the first two coordinates, whose direction the values depend on."""
+    rng = torch.Generator().manual_seed(seed)
+    x = Sphere(3).random(60, rng=rng)
+    value = x[:, 0] / x[:, :2].norm(dim=-1)
+    basis = learned(x, (value - value.mean()) / value.std(), 1, rng).basis
+    return basis[:2].square().sum() / 2
 
 
 class TestElsewhere:

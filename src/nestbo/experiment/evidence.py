@@ -26,6 +26,7 @@ _ABOUT = {  # seconds of a suggestion after 100 evaluations on one core, until f
     "turbo-tangent": 1.0,
     "botorch": 3.0,
     "saas": 2.5,
+    "rpm": 0.5,
     "nelder-mead": 0.01,
     "powell": 0.01,
     "cma-es": 0.05,
@@ -34,7 +35,7 @@ _ABOUT = {  # seconds of a suggestion after 100 evaluations on one core, until f
 }
 _OURS = "gabo,hdgabo-auto"
 _QUICK = "random,nelder-mead,powell,cma-es,tpe"
-_SLOW = "turbo,turbo-logei,turbo-tangent,botorch,saas,optuna-gp"
+_SLOW = "turbo,turbo-logei,turbo-tangent,botorch,saas,rpm,optuna-gp"
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,12 @@ def _curved_only(text: str) -> Callable[[Task], str | None]:
     return lambda task: text if isinstance(space(task.space), Sphere | SPD) else None
 
 
+def _small_sphere(task: Task) -> str | None:
+    """RPM-BO, which is told the dimension of the sphere that the objective depends on."""
+    hidden = isinstance(space(task.space), Sphere) and task.latent_dim
+    return f"rpm:sphere={task.latent_dim}" if hidden else None
+
+
 RIVALS: dict[str, Method] = {
     **{label: METHODS[label] for label in ("random", "gabo", "hdgabo-auto")},
     "turbo": Method("TuRBO", lambda task: "turbo"),
@@ -102,6 +108,7 @@ RIVALS: dict[str, Method] = {
     "turbo-tangent": Method("TuRBO, tangent space", _curved_only("turbo:chart=tangent")),
     "botorch": Method("BoTorch GP, LogEI", lambda task: "botorch"),
     "saas": Method("BoTorch MAP-SAAS, LogEI", lambda task: "botorch:model=saas"),
+    "rpm": Method("RPM-BO, d told", _small_sphere),
     "cma-es": Method("CMA-ES with restarts", lambda task: "cmaes"),
     "tpe": Method("Optuna TPE", lambda task: "optuna"),
     "optuna-gp": Method("Optuna GP", lambda task: "optuna:sampler=gp"),

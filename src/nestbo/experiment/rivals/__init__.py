@@ -6,13 +6,14 @@ Those that need a package beyond nestbo's own are in ``benchmarks/rivals.py``, w
 from nestbo.errors import ArgumentError
 from nestbo.experiment.rivals.base import Rival
 from nestbo.experiment.rivals.charts import Cube, natural, tangent
+from nestbo.experiment.rivals.random_projection import RPM
 from nestbo.experiment.rivals.replayed import Local, Replayed
 from nestbo.experiment.rivals.stock import BoTorch
 from nestbo.experiment.rivals.turbo import Turbo
 from nestbo.specification import parse
 from nestbo.strategies import STRATEGIES, Strategy
 
-RIVALS: dict[str, type[Strategy]] = {"turbo": Turbo, "botorch": BoTorch, "local": Local}
+RIVALS: dict[str, type[Strategy]] = {"turbo": Turbo, "botorch": BoTorch, "local": Local, "rpm": RPM}
 
 
 ELSEWHERE = ("cmaes", "optuna")  # registered by benchmarks/rivals.py
@@ -30,6 +31,7 @@ def method(text: str) -> Strategy:
 __all__ = [
     "ELSEWHERE",
     "RIVALS",
+    "RPM",
     "BoTorch",
     "Cube",
     "Local",

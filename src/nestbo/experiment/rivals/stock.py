@@ -38,16 +38,23 @@ class BoTorch(Rival):
 
     def next(self, u: Tensor, y: Tensor, seed: int) -> Tensor:
         from botorch.acquisition import LogExpectedImprovement
-        from botorch.fit import fit_gpytorch_mll
         from botorch.utils.sampling import manual_seed
-        from gpytorch.mlls import ExactMarginalLogLikelihood
 
         with manual_seed(seed), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fits that begin again: BoTorch goes on by itself
-            model = _model(self.model, u, -y)
-            mll = ExactMarginalLogLikelihood(model.likelihood, model)
-            fit_gpytorch_mll(mll, closure=density(mll))
-            return maximised(LogExpectedImprovement(Posterior(model), best_f=(-y).max()), u.shape[-1])
+            model = Posterior(fitted(self.model, u, -y))
+            return maximised(LogExpectedImprovement(model, best_f=(-y).max()), u.shape[-1])
+
+
+def fitted(name: str, u: Tensor, y: Tensor) -> Any:
+    """One of the two models, at points u (n, size) with values y (n,)."""
+    from botorch.fit import fit_gpytorch_mll
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+
+    model = _model(name, u, y)
+    mll = ExactMarginalLogLikelihood(model.likelihood, model)
+    fit_gpytorch_mll(mll, closure=density(mll))
+    return model
 
 
 def _model(name: str, u: Tensor, y: Tensor) -> Any:
