@@ -18,7 +18,7 @@ from nestbo.experiment.suites import SUITES, Cell
 from nestbo.experiment.trial_files import evaluated, made_by, minutes, source
 from nestbo.experiment.trials import INITIAL
 
-PAGES = ("results.md", "evidence.md", "evidence-problems.md")
+PAGES = ("results.md", "evidence.md", "evidence-comparisons.md", "evidence-problems.md")
 _UNKNOWN = 1.0  # seconds that a suggestion is taken to need where nothing is known of its method
 _ABOUT = {  # seconds of a suggestion after 100 evaluations on one core, until files say better
     "turbo": 0.5,
