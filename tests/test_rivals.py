@@ -191,10 +191,10 @@ class TestTurbo:
 
 class TestRPM:
     def test_the_map_leads_to_a_sphere_and_stays_there(self, rng):
-        basis, centre = Stiefel(6, 3).random(rng=rng), torch.tensor([0.3, -0.2, 0.1], dtype=torch.float64)
+        basis, centre = Stiefel(6, 3).random(rng=rng), torch.tensor([[0.3, -0.2, 0.1]], dtype=torch.float64)
         there, x = Map(basis, centre), torch.randn(20, 6, generator=rng, dtype=torch.float64)
         image = there.image(x)
-        torch.testing.assert_close((image - basis @ centre).norm(dim=-1), torch.ones(20, dtype=torch.float64))
+        torch.testing.assert_close((image - centre @ basis.mT).norm(dim=-1), torch.ones(20, dtype=torch.float64))
         torch.testing.assert_close(there.image(image), image)
 
     def test_the_circle_that_a_function_depends_on_is_found(self):

@@ -64,14 +64,15 @@ class RPM(Rival):
             warnings.simplefilter("ignore")  # of fits that begin again: BoTorch goes on by itself
             model = _Through(fitted("gp", _in_cube(to_sphere.image(x) @ rows.mT), -y), to_sphere, rows)
             found = maximised(LogExpectedImprovement(model, best_f=(-y).max()), len(rows), -corner, corner)
-        return _in_cube(linalg.unit(to_sphere.image(found @ rows)))
+        return _in_cube(linalg.unit(to_sphere.image(found.unsqueeze(0) @ rows)))[0]
 
 
 @dataclass(frozen=True)
 class Map:
-    """h(x) = W(c + n(Wᵀx − c)) with n(v) = v/|v|: to the unit sphere around Wc in the span of W (…, size, d + 1).
+    """h(x) = W(c + n(Wᵀx − c)) with n(v) = v/|v|: to the unit sphere around Wc in the span of W.
 
-    The authors' sphere has a radius, too. A kernel of distances cannot tell it from β.
+    W (…, size, d + 1) is orthonormal, and c (…, 1, d + 1). The authors' sphere has a radius, too, which a kernel of
+    distances cannot tell from β.
     """
 
     basis: Tensor
@@ -79,11 +80,11 @@ class Map:
 
     def directions(self, x: Tensor) -> Tensor:
         """n(Wᵀx − c) (…, n, d + 1) of vectors x (n, size)."""
-        return linalg.unit(x @ self.basis - self.centre.unsqueeze(-2))
+        return linalg.unit(x @ self.basis - self.centre)
 
     def image(self, x: Tensor) -> Tensor:
-        """h(x) (n, size) for one basis."""
-        return (self.directions(x.reshape(-1, x.shape[-1])) + self.centre).reshape(*x.shape[:-1], -1) @ self.basis.mT
+        """h(x) (…, n, size)."""
+        return (self.centre + self.directions(x)) @ self.basis.mT
 
 
 def learned(x: Tensor, z: Tensor, d: int, rng: torch.Generator) -> Map:
@@ -96,14 +97,14 @@ def learned(x: Tensor, z: Tensor, d: int, rng: torch.Generator) -> Map:
     def loss(point: Tensor) -> Tensor:
         basis, others = parts.split(point)
         beta, noise = _LEAST_BETA + others[..., -2].exp(), _LEAST_NOISE + others[..., -1].exp()
-        directions = Map(basis, others[..., : d + 1]).directions(x)
+        directions = Map(basis, others[..., None, : d + 1]).directions(x)
         square, half_log_determinant = _whitened(directions, beta, noise, z)
         prior = (_SHAPE - 1) * beta.log() - _RATE * beta
         return len(z) / 2 * square.log() + half_log_determinant - prior
 
     found = lbfgs(loss, parts, parts.random(_STARTS, rng=rng), max_iterations=_STEPS)
     basis, others = parts.split(found.point[found.value.nan_to_num(nan=math.inf).argmin()])
-    return Map(basis, others[: d + 1])
+    return Map(basis, others[None, : d + 1])
 
 
 def _whitened(directions: Tensor, beta: Tensor, noise: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
