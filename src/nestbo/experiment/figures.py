@@ -45,6 +45,7 @@ _KNOWN = {  # a colour for each method in all pictures, related ones for a famil
     "turbo-tangent": ("#9DB7DD", ":"),
     "botorch": ("#8C6D1F", "-"),
     "saas": ("#C9A227", "--"),
+    "rpm": ("#D1495B", "--"),
     "cma-es": ("#1B9E4B", "-."),
     "tpe": ("#00A6C8", "-."),
     "optuna-gp": ("#7FD3E3", "--"),
