@@ -15,8 +15,7 @@ import nestbo as nb
 from nestbo.experiment.rivals import natural
 from nestbo.experiment.rivals.density import density
 from nestbo.experiment.rivals.posterior import Posterior
-from nestbo.experiment.rivals.stock import MODELS
-from nestbo.experiment.rivals.stock import _model as stock_model
+from nestbo.experiment.rivals.stock import MODELS, process
 
 REPEATS = 200
 
@@ -34,7 +33,7 @@ def fitted(name, n):
     """A model of n random points of S^50, at the parameters that a fit begins with."""
     space = nb.Sphere(50)
     u = natural(space).coordinates(space.random(n, rng=torch.Generator().manual_seed(0)))
-    return stock_model(name, u, u.square().sum(-1).sin())
+    return process(name, u, u.square().sum(-1).sin())
 
 
 def fits(model):

@@ -21,8 +21,7 @@ from nestbo.experiment.rivals import RIVALS, RPM, Local, Turbo, method, natural,
 from nestbo.experiment.rivals.density import density
 from nestbo.experiment.rivals.posterior import Posterior
 from nestbo.experiment.rivals.random_projection import Map, learned
-from nestbo.experiment.rivals.stock import MODELS
-from nestbo.experiment.rivals.stock import _model as stock_model
+from nestbo.experiment.rivals.stock import MODELS, process
 from nestbo.experiment.rivals.turbo import _box, _candidates, region
 from nestbo.experiment.rivals.turbo import _model as turbo_model
 
@@ -79,14 +78,17 @@ class TestRuns:
         assert torch.equal(torch.random.get_rng_state(), before)
 
 
-MAKERS = [*(partial(stock_model, name) for name in MODELS), turbo_model]
+MAKERS = [*(partial(process, name) for name in MODELS), turbo_model]
 
 
 class TestPosterior:
+    @pytest.mark.filterwarnings("ignore:Negative variance")  # that BoTorch has rounded one up
+    @pytest.mark.parametrize("unit", [5, 1e-4])
     @pytest.mark.parametrize("make", MAKERS)
-    def test_it_has_the_moments_of_botorch_and_their_gradients(self, make, rng):
+    def test_it_has_the_moments_of_botorch_and_their_gradients(self, make, unit, rng):
+        """Variances of small values are bounded from below as BoTorch does it."""
         u = torch.rand(12, 4, generator=rng, dtype=torch.float64)
-        fitted = make(u, 3 + 5 * u.square().sum(-1).sin()).eval()
+        fitted = make(u, unit * (1 + u.square().sum(-1).sin())).eval()
         at = torch.cat([torch.rand(6, 4, generator=rng, dtype=torch.float64), u[:1]]).unsqueeze(-2)
         theirs, ours = moments(fitted, at), moments(Posterior(fitted), at)
         assert theirs[0].shape == (7, 1, 1)
@@ -190,16 +192,19 @@ class TestTurbo:
 
 
 class TestRPM:
-    def test_the_map_leads_to_a_sphere_and_stays_there(self, rng):
-        basis, centre = Stiefel(6, 3).random(rng=rng), torch.tensor([[0.3, -0.2, 0.1]], dtype=torch.float64)
-        there, x = Map(basis, centre), torch.randn(20, 6, generator=rng, dtype=torch.float64)
-        image = there.image(x)
-        torch.testing.assert_close((image - centre @ basis.mT).norm(dim=-1), torch.ones(20, dtype=torch.float64))
-        torch.testing.assert_close(there.image(image), image)
+    def test_each_vector_has_a_unit_vector_with_the_same_image(self, rng):
+        """Also where the centre is nearly as long as it may be."""
+        basis, centre = Stiefel(6, 3).random(rng=rng), torch.tensor([[0.7, -0.6, 0.35]], dtype=torch.float64)
+        to_sphere, x = Map(basis, centre), torch.randn(20, 6, generator=rng, dtype=torch.float64)
+        point = to_sphere.point(x)
+        torch.testing.assert_close(point.norm(dim=-1), torch.ones(20, dtype=torch.float64))
+        torch.testing.assert_close(to_sphere.directions(point), to_sphere.directions(x))
 
     def test_the_circle_that_a_function_depends_on_is_found(self):
-        """In S^3, from 60 random points. Searches for the map also end in local maxima of the likelihood."""
-        assert max(map(overlap_of_learned_circle, range(5))) > 0.99
+        """In S^3, from 60 random points: nearly in most cases. Some searches end in local maxima of the likelihood."""
+        found = sorted(map(overlap_of_learned_circle, range(5)))
+        assert found[2] > 0.9
+        assert found[3] > 0.999
 
     @pytest.mark.parametrize(
         ("options", "space"), [({}, Sphere(5)), ({}, Box(0, 1)), ({"chart": "tangent"}, Sphere(9))]

@@ -98,7 +98,7 @@ def _curved_only(text: str) -> Callable[[Task], str | None]:
 def _small_sphere(task: Task) -> str | None:
     """RPM-BO, which is told the dimension of the sphere that the objective depends on."""
     hidden = isinstance(space(task.space), Sphere) and task.latent_dim
-    return f"rpm:sphere={task.latent_dim}" if hidden else None
+    return f"rpm:latent_dim={task.latent_dim}" if hidden else None
 
 
 RIVALS: dict[str, Method] = {

@@ -51,9 +51,9 @@ class Posterior(torch.nn.Module):
 
         k = self.kernel(X.squeeze(-2), self.x).to_dense()
         mean = self.constant + k @ self.weights
-        variance = self.prior - (k @ self.whitening.mT).square().sum(-1)
-        variance = variance.clamp(min=min_variance.value(X.dtype))
-        return Marginal(self.shift + self.unit * _alone(mean), self.unit**2 * _alone(variance))
+        variance = self.unit**2 * _alone(self.prior - (k @ self.whitening.mT).square().sum(-1))
+        least = min_variance.value(X.dtype)  # in the units of the objective, as in BoTorch
+        return Marginal(self.shift + self.unit * _alone(mean), variance.clamp(min=least))
 
 
 def _alone(values: Tensor) -> Tensor:

@@ -42,28 +42,28 @@ class BoTorch(Rival):
 
         with manual_seed(seed), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fits that begin again: BoTorch goes on by itself
-            model = Posterior(fitted(self.model, u, -y))
+            model = Posterior(fitted(process(self.model, u, -y)))
             return maximised(LogExpectedImprovement(model, best_f=(-y).max()), u.shape[-1])
 
 
-def fitted(name: str, u: Tensor, y: Tensor) -> Any:
-    """One of the two models, at points u (n, size) with values y (n,)."""
-    from botorch.fit import fit_gpytorch_mll
-    from gpytorch.mlls import ExactMarginalLogLikelihood
-
-    model = _model(name, u, y)
-    mll = ExactMarginalLogLikelihood(model.likelihood, model)
-    fit_gpytorch_mll(mll, closure=density(mll))
-    return model
-
-
-def _model(name: str, u: Tensor, y: Tensor) -> Any:
+def process(name: str, u: Tensor, y: Tensor) -> Any:
+    """One of the two models, at points u (n, size) with values y (n,), not yet fitted."""
     from botorch.models import SingleTaskGP
     from botorch.models.map_saas import get_map_saas_model
     from botorch.models.transforms import Standardize
 
     make = SingleTaskGP if name == "gp" else get_map_saas_model
     return make(u, y.unsqueeze(-1), outcome_transform=Standardize(1))
+
+
+def fitted(model: Any) -> Any:
+    """A model with the parameters of the largest posterior density."""
+    from botorch.fit import fit_gpytorch_mll
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+
+    mll = ExactMarginalLogLikelihood(model.likelihood, model)
+    fit_gpytorch_mll(mll, closure=density(mll))
+    return model
 
 
 def maximised(acquisition: Any, size: int, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:

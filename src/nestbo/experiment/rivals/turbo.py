@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from nestbo.experiment.rivals.base import INITIAL, Rival
-from nestbo.experiment.rivals.density import density
 from nestbo.experiment.rivals.posterior import Posterior
-from nestbo.experiment.rivals.stock import maximised
+from nestbo.experiment.rivals.stock import fitted, maximised
 from nestbo.strategies.base import check_choice
 
 ACQUISITIONS = ("thompson", "logei")
@@ -79,21 +78,11 @@ class Turbo(Rival):
             return torch.rand(u.shape[-1], generator=rng, dtype=torch.float64)
         with manual_seed(seed), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fits that begin again: BoTorch goes on by itself
-            model = _fitted(u, y)
+            model = fitted(_model(u, y))
             low, high = _box(model, u[y.argmin()], now.side)
             if self.acquisition == "logei":
                 return _most_promising(model, y, low, high)
             return _sampled(model, _candidates(u[y.argmin()], low, high, rng))
-
-
-def _fitted(u: Tensor, y: Tensor) -> Any:
-    from botorch.fit import fit_gpytorch_mll
-    from gpytorch.mlls import ExactMarginalLogLikelihood
-
-    model = _model(u, y)
-    mll = ExactMarginalLogLikelihood(model.likelihood, model)
-    fit_gpytorch_mll(mll, closure=density(mll))
-    return model
 
 
 def _model(u: Tensor, y: Tensor) -> Any:
