@@ -10,9 +10,11 @@ from scipy.stats import friedmanchisquare
 from nestbo import ArgumentError
 from nestbo.experiment import SUITES, Task, main, run
 from nestbo.experiment.comparison import (
+    Contest,
     common,
     contests,
     critical_difference,
+    fewest,
     performance,
     profiles,
     ranks,
@@ -76,6 +78,15 @@ class TestOneProblem:
         assert made["a"].likely == wilson(8, 8)
 
 
+def wins_of_one(problems, trials):
+    """Of a hero that is better in all pairs of the first problem, and the same on all others."""
+    same = {"hero": series(np.full(trials, 0.1)), "b": series(np.full(trials, 0.1))}
+    better = {"hero": noisy(1e-3, 0, trials), "b": noisy(1.0, 1, trials)}
+    found = {Task("ackley", f"sphere:{n + 2}"): same if n else better for n in range(problems)}
+    (one,) = contests(found, "hero")
+    return one.wins
+
+
 class TestContests:
     def test_wins_ties_and_losses(self):
         """Against b the hero wins all ten, against c it is level, against d it loses all."""
@@ -89,11 +100,19 @@ class TestContests:
             }
             for k, task in enumerate(TASKS)
         }
-        made = {one.label: (one.wins, one.ties, one.losses) for one in contests(found, "hero")}
-        assert made["b"] == (10, 0, 0)
-        assert made["c"][1] >= 9
-        assert made["d"] == (0, 0, 10)
+        made = {one.label: one for one in contests(found, "hero")}
+        assert made["b"] == Contest("b", 10, 0, 0, 300, 300)
+        assert made["c"].ties >= 9
+        assert 0 < made["c"].lower < made["c"].pairs == 300
+        assert made["d"] == Contest("d", 0, 0, 10, 0, 300)
         assert "oracle" not in made
+
+    @pytest.mark.parametrize("problems", [1, 2, 8, 19, 44])
+    def test_the_fewest_pairs_that_can_win_a_problem(self, problems):
+        """With one pair less, a method that is better in all pairs of one problem does not win it."""
+        enough = fewest(problems)
+        assert wins_of_one(problems, enough) == 1
+        assert wins_of_one(problems, enough - 1) == 0
 
     def test_few_trials_prove_nothing(self):
         found = {TASKS[0]: {"hero": noisy(1e-3, 0, 4), "b": noisy(1.0, 1, 4)}}
@@ -294,8 +313,15 @@ class TestEvidence:
         held_out = {label for part in PARTS if part.suite == "held-out" for label in part.methods.split(",")}
         slow = {"turbo", "turbo-logei", "turbo-tangent", "botorch", "saas", "rpm", "optuna-gp"}  # not on all problems
         assert held_out == set(SUITES["held-out"].methods) - slow
-        wanted = {label for part in PARTS if part.suite == "rivals-205" for label in part.methods.split(",")}
-        assert wanted == set(SUITES["rivals"].methods)
+        rivals = {label for part in PARTS if part.suite == "rivals-205" for label in part.methods.split(",")}
+        assert rivals == set(SUITES["rivals"].methods) - {"gabo", "hdgabo-auto"}
+
+    def test_our_methods_on_the_problems_of_the_rivals_are_in_other_parts(self):
+        """With at least as many evaluations."""
+        made = {cell.name.rsplit("__", 1)[0] for part in PARTS for cell in cells(part)}
+        problems = [task.key for task in SUITES["rivals-205"].tasks]
+        assert {f"{key}__{label}" for key in problems for label in ("gabo", "hdgabo-auto")} <= made
+        assert min(SUITES[part.suite].budget for part in PARTS if part.suite in ("paper", "held-out")) == 205
 
     def test_the_command_says_how_long(self, tmp_path, capsys):
         main(["evidence", "--out", str(tmp_path / "r"), "--archive", str(tmp_path), "--suites", "held-out", "--plan"])

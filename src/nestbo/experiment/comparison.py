@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nestbo.experiment.results import Array, Results, Series
-from nestbo.experiment.statistics import direction, holm, paired
+from nestbo.experiment.statistics import direction, holm, lower, paired
 from nestbo.experiment.trials import INITIAL, ORACLE
 
 ALPHA = 0.05  # level of all tests
@@ -23,13 +23,20 @@ class Contest:
     """One method against another over the problems that both have: those won, level and lost.
 
     A problem is won or lost where the paired test says so at the level of 5 %, corrected after Holm for the problems of
-    the contest.
+    the contest. ``lower`` counts pairs of trials in which the hero has the smaller regret, of all ``pairs``.
     """
 
     label: str
     wins: int
     ties: int
     losses: int
+    lower: int
+    pairs: int
+
+
+def fewest(problems: int) -> int:
+    """Pairs of trials below which no problem can be won or lost: their smallest p, 2/2ⁿ, is too large after Holm."""
+    return 1 + math.ceil(math.log2(problems / ALPHA))
 
 
 def contests(found: Results, hero: str) -> list[Contest]:
@@ -45,7 +52,8 @@ def _contest(found: Results, hero: str, label: str) -> Contest | None:
     tests = [paired(one, other) for one, other in pairs]
     corrected = holm([1.0 if p is None else p for p in tests])
     signs = [direction(*pair) if p <= ALPHA else 0 for pair, p in zip(pairs, corrected, strict=True)]
-    return Contest(label, signs.count(1), signs.count(0), signs.count(-1))
+    lows, counts = zip(*(lower(*pair) for pair in pairs), strict=True)
+    return Contest(label, signs.count(1), signs.count(0), signs.count(-1), sum(lows), sum(counts))
 
 
 @dataclass(frozen=True)

@@ -176,6 +176,12 @@ def direction(one: Series, other: Series) -> int:
     return int(np.sign(np.sum(np.sign(difference) * rankdata(np.abs(difference)))))
 
 
+def lower(one: Series, other: Series) -> tuple[int, int]:
+    """In how many pairs of trials the other one has the smaller regret, and how many pairs there are."""
+    difference = _differences(one, other)
+    return int((difference > 0).sum()), len(difference)
+
+
 def _differences(one: Series, other: Series) -> Array:
     """Of the logarithms of regret, for each seed that both have."""
     seeds = [seed for seed in one.seeds if seed in other.seeds]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nestbo.experiment.comparison import ALPHA, contests, profiles, ranks
+from nestbo.experiment.comparison import ALPHA, Contest, contests, fewest, profiles, ranks
 from nestbo.experiment.figures import TOLERANCES
 from nestbo.experiment.names import ABOUT
 from nestbo.experiment.results import Results, Series
@@ -72,14 +72,15 @@ def _table(found: Results, suite: Suite | None, chosen: str) -> list[str]:
     labels = dict.fromkeys(label for methods in found.values() for label in methods)
     words = [f"solved to {100 * tolerance:g} %" for tolerance in TOLERANCES]
     name = called(chosen, suite)
-    lines = head("method", "mean rank", f"{name} wins, level, loses", *words, "s per suggestion", "problems", "trials")
+    beside = (f"{name} wins, level, loses", f"{name} ends lower in")
+    lines = head("method", "mean rank", *beside, *words, "s per suggestion", "problems", "trials")
     for label in sorted(labels, key=lambda label: mean.get(label, np.inf)):
         one, own = against.get(label), [methods[label] for methods in found.values() if label in methods]
         lines.append(
             line(
                 called(label, suite),
                 f"{mean[label]:.2f}" if label in mean else "",
-                "" if one is None else f"{one.wins}, {one.ties}, {one.losses}",
+                *(("", "") if one is None else _beside(one)),
                 *(f"{share[label][-1]:.0%}" if label in share else "" for share in shares),
                 f"{np.median([series.pace for series in own]):.2g}",
                 str(len(own)),
@@ -87,6 +88,11 @@ def _table(found: Results, suite: Suite | None, chosen: str) -> list[str]:
             )
         )
     return lines
+
+
+def _beside(one: Contest) -> tuple[str, str]:
+    """How the hero stands beside a method: over problems, and over pairs of trials."""
+    return f"{one.wins}, {one.ties}, {one.losses}", f"{one.lower} of {one.pairs} pairs"
 
 
 def _range(counts: list[int]) -> str:
@@ -101,7 +107,8 @@ def _said(found: Results) -> list[str]:
         f"Mean ranks are over {made.problems} problems, of the methods that all of them have{tested}.",
         *([alike] if math.isfinite(made.difference) else []),
         "Wins and losses are Wilcoxon's tests, paired by seed, at 5 % after Holm's correction over the problems.",
-        f"Fewer than {FEWEST} trials prove nothing, and count as level. A problem is solved",
+        f"Of {made.problems} problems, none can be won with fewer than {fewest(made.problems)} pairs of trials: such",
+        "problems count as level, and only the pairs say something. A problem is solved",
         "when the regret has fallen to that share of the regret after the initial points; each problem counts with",
         "the share of its trials. Trials that are shorter than the longest of their problem are left out here, and",
         "are among the details.",
