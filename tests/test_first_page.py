@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import nestbo
-from nestbo.experiment.results import records, results, series
+from nestbo.experiment.comparison import contests
+from nestbo.experiment.results import results
 from nestbo.experiment.suites import SUITES
 from nestbo.experiment.summary import BEHIND, LEVEL, LOWEST, judged, standings
-from nestbo.experiment.tasks import PAPER
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -28,92 +28,71 @@ def raw():
     return {task.key: methods for task, methods in module.found().items()}
 
 
-def share_below(one):
-    """Per cent of the trials that end below 0.1."""
-    return round(100 * (one.best[:, -1] < 0.1).mean())
+def compared(name, labels=None):
+    """The results of a suite at the end, of all methods or of some."""
+    found = judged(results([RESULTS / "evidence", RESULTS / "paper"], SUITES[name]))
+    chosen = lambda methods: {label: one for label, one in methods.items() if labels is None or label in labels}
+    return {task: chosen(methods) for task, methods in found.items()}
 
 
-def test_shares_of_the_first_page_are_those_of_the_files(raw):
-    ackley = raw["ackley-sphere-50"]
-    labels = {"hdgabo-auto": "90 % of the trials of HD-GaBO", "gabo": "50 % for GaBO", "hdgabo-paper-lbfgs": "33 % for"}
-    for label, words in labels.items():
-        assert words.startswith(f"{share_below(ackley[label])} %")
-        assert words in README
-    assert [share_below(ackley[label]) for label in ("cma-es", "tpe", "powell", "nelder-mead")] == [0] * 4
+def row(words):
+    """The numbers in the row of the table that begins with these words."""
+    (line,) = (line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if words in line)
+    return [int(cell) for cell in line.split("|")[2:-1]]
 
 
-def medians(name):
-    """Those of all methods that came to the end, by the problems of a suite and by label."""
-    suite = SUITES[name]
-    found = results([RESULTS / "evidence", RESULTS / "paper"], suite)
-    assert len(found) == 8
-    complete = lambda methods: {label: one for label, one in methods.items() if one.best.shape[1] == suite.budget}
-    return {
-        task.key: {label: np.median(one.best[:, -1]) for label, one in complete(methods).items()}
-        for task, methods in found.items()
-    }
+def counted(found):
+    """Problems, evaluations, and how often HD-GaBO has the lowest median, is level, or is behind."""
+    verdicts = Counter(one.verdict for one in standings(found, "hdgabo-auto").values())
+    (evaluations,) = {methods["hdgabo-auto"].best.shape[1] for methods in found.values()}
+    return [len(found), evaluations, verdicts[LOWEST], verdicts[LEVEL], verdicts[BEHIND]]
 
 
-def lower_than_ours(name, labels):
-    """Problems of a suite, and rivals whose median there is lower than that of HD-GaBO."""
-    ends = medians(name)
-    pairs = [(key, label) for key in ends for label in labels if label in ends[key]]
-    return {(key, label) for key, label in pairs if round(ends[key][label], 2) < round(ends[key]["hdgabo-auto"], 2)}
+QUICK = ("cma-es", "tpe", "powell", "nelder-mead", "gabo", "random", "hdgabo-auto")
+SLOW = ("botorch", "saas", "turbo", "optuna-gp")
 
 
-def test_rivals_that_the_first_page_names_are_lower_where_it_says():
-    rivals = ("cma-es", "tpe", "optuna-gp", "turbo", "turbo-tangent", "powell", "nelder-mead", "botorch", "saas")
-    valleys = "michalewicz-sphere-30"
-    named = ("optuna-gp", "tpe", "cma-es", "saas", "turbo")
-    ahead = {(valleys, label) for label in named}
-    assert lower_than_ours("rivals-205", rivals) == ahead
-    ends = {label: f"{median:.2f}" for label, median in medians("rivals-205")[valleys].items()}
-    assert f"HD-GaBO has a median of {ends['hdgabo-auto']} after 205 evaluations" in README
-    words = "Optuna's GP sampler ({}), TPE ({}), CMA-ES ({}), MAP-SAAS ({}) and TuRBO ({}) have lower ones"
-    assert words.format(*(ends[label] for label in named)) in README
-    assert "and BoTorch has the same" in README
-    assert ends["botorch"] == ends["hdgabo-auto"]
-    sines = ("product-of-sines-spd-10", "turbo-tangent"), ("product-of-sines-spd-10", "optuna-gp")
-    assert lower_than_ours("rivals", rivals) == {*ahead, *sines}
-    early = medians("rivals")["product-of-sines-spd-10"]
-    tangent, sampler, ours = (f"{early[label]:.0f}" for label in ("turbo-tangent", "optuna-gp", "hdgabo-auto"))
-    assert f"({tangent} and {sampler} against {ours})" in README
+def test_the_table_beside_the_methods_of_the_paper():
+    assert row("| the methods of the paper |") == counted(compared("paper"))
 
 
-def test_rivals_have_the_trials_that_the_first_page_says():
-    found = results([RESULTS / "evidence"], SUITES["rivals-205"])
-    few, many = ("botorch", "saas", "turbo", "optuna-gp"), ("cma-es", "tpe", "powell", "nelder-mead")
-    counted = Counter(len(methods[label].seeds) for methods in found.values() for label in few)
-    assert counted == {5: 29, 10: 2, 4: 1}
-    assert {len(methods[label].seeds) for methods in found.values() for label in many} == {10}
-    assert {methods[label].best.shape[1] for methods in found.values() for label in few + many} == {105, 205}
+def test_the_table_on_problems_that_nobody_tuned_on():
+    found = compared("held-out", QUICK)
+    assert {len(one.seeds) for methods in found.values() for one in methods.values()} == {10}
+    assert row("on problems that nobody tuned on") == counted(found)
+    (lost,) = (task.key for task, one in standings(found, "hdgabo-auto").items() if one.verdict == BEHIND)
+    assert lost == "phases-torus-30"
 
 
-def test_held_out_problems_stand_as_the_first_page_says():
-    """Among the methods that have ten trials of each problem."""
-    labels = ("cma-es", "tpe", "powell", "nelder-mead", "gabo", "random", "hdgabo-auto")
-    found = judged(results([RESULTS / "evidence"], SUITES["held-out"]))
-    named = {task: {label: methods[label] for label in labels} for task, methods in found.items()}
-    assert {len(one.seeds) for methods in named.values() for one in methods.values()} == {10}
-    made = {task.key: one.verdict for task, one in standings(named, "hdgabo-auto").items()}
-    assert Counter(made.values()) == {LOWEST: 13, LEVEL: 5, BEHIND: 1}
-    assert made["phases-torus-30"] == BEHIND
-    assert (
-        "HD-GaBO has the lowest median on thirteen. By paired tests, it is level with the best of them on five"
-        in README
-    )
+def test_the_table_beside_what_people_use():
+    found = compared("rivals-205")
+    problems, _, *verdicts = counted(found)
+    assert row("| the same, BoTorch, MAP-SAAS, TuRBO") == [problems, 205, *verdicts]
+    assert set(SLOW) <= {label for methods in found.values() for label in methods}
 
 
-def test_wins_of_the_first_page_are_those_of_the_files():
-    """Of all methods that ran on the paper's problems, but for the oracle, which is told the answer."""
-    medians = {}
-    for place in (RESULTS / "paper", *sorted((RESULTS / "evidence").glob("*.zip"))):
-        for _, record in records(place):
-            if record.task in PAPER and record.label in SUITES["paper"].methods and record.label != "oracle":
-                medians.setdefault(record.task, {}).setdefault(record.label, []).append(record)
-    lowest = [min(found, key=lambda label: np.median(series(found[label]).best[:, -1])) for found in medians.values()]
-    assert (len(lowest), lowest.count("hdgabo-auto"), lowest.count("hdgabo-nested")) == (12, 11, 1)
-    assert "the lowest median on eleven. On the twelfth, nestbo 0.1 is level" in README
+def test_pairs_of_trials_beside_slow_rivals():
+    made = {one.label: f"{one.lower} of {one.pairs}" for one in contests(compared("rivals-205"), "hdgabo-auto")}
+    words = "{} pairs of trials with BoTorch, {} with MAP-SAAS, {} with TuRBO and {} with Optuna's GP sampler."
+    assert words.format(*(made[label] for label in SLOW)) in README
+
+
+def lower_than_ours(found):
+    """Rivals with a lower median than HD-GaBO, to two digits behind the point, and that median."""
+    ends = {label: round(float(np.median(one.best[:, -1])), 2) for label, one in found.items() if label != "oracle"}
+    return {label: end for label, end in ends.items() if end < ends["hdgabo-auto"]}
+
+
+def test_problems_where_rivals_are_ahead():
+    ahead = {task.key: lower_than_ours(methods) for task, methods in compared("rivals-205").items()}
+    valleys = ahead.pop("michalewicz-sphere-30")
+    assert not any(ahead.values())
+    low, high = min(valleys.values()), max(valleys.values())
+    assert f"five rivals have lower medians ({low:.2f} to {high:.2f}) than HD-GaBO (1.76)" in README
+    assert len(valleys) == 5
+    early = {task.key: lower_than_ours(methods) for task, methods in compared("rivals").items()}
+    assert {key for key, found in early.items() if found} == {"michalewicz-sphere-30", "product-of-sines-spd-10"}
+    assert len(early["product-of-sines-spd-10"]) == 2
 
 
 def test_the_picture_has_as_many_trials_as_its_caption_says(raw):
@@ -123,6 +102,8 @@ def test_the_picture_has_as_many_trials_as_its_caption_says(raw):
         shown = {label: one.best.shape for label, one in raw[key].items()}
         assert shown == {label: wanted[label] for label in shown}
     assert set(raw["ackley-sphere-50"]) == set(wanted)
+    middle = float(np.median(raw["rosenbrock-sphere-50"]["hdgabo-auto"].best[:, -1]))
+    assert f"In the middle, HD-GaBO ends at {middle:.2f}" in README
 
 
 def test_files_of_the_project_name_this_version():
