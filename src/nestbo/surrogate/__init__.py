@@ -2,7 +2,7 @@
 
 from nestbo.surrogate.description import Data, Description, Effort
 from nestbo.surrogate.fitting import fit
-from nestbo.surrogate.gp import GP, gram_root
+from nestbo.surrogate.gp import GP
 from nestbo.surrogate.likelihood import CRITERIA, leave_one_out, negative_log_likelihood
 from nestbo.surrogate.metric import Metric, Sight
 from nestbo.surrogate.model import Model, Surrogate
@@ -19,7 +19,6 @@ __all__ = [
     "Sight",
     "Surrogate",
     "fit",
-    "gram_root",
     "leave_one_out",
     "median_parameters",
     "negative_log_likelihood",

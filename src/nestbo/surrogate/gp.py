@@ -55,7 +55,7 @@ class GP(Model):  # type: ignore[misc]
         self.kernel, self.x, self.z = kernel, x, z
         self.lengthscale, self.mean, self.scale, self.noise = lengthscale, mean, scale, noise
         self.features = kernel.features(x)
-        self.root = gram_root(kernel, x, lengthscale, noise) if root is None else root
+        self.root = _gram_root(kernel, x, lengthscale, noise) if root is None else root
         eye = torch.eye(z.shape[-1], dtype=z.dtype, device=z.device)
         self.inverse_root = torch.linalg.solve_triangular(self.root, eye, upper=False)
         whitened = self.inverse_root @ (z - mean.unsqueeze(-1)).unsqueeze(-1)
@@ -155,7 +155,7 @@ class GP(Model):  # type: ignore[misc]
         return self.z - self.weights / precision, self.scale.unsqueeze(-1) / precision
 
 
-def gram_root(kernel: ManifoldKernel, x: Tensor, lengthscale: Tensor, noise: Tensor) -> Tensor:
+def _gram_root(kernel: ManifoldKernel, x: Tensor, lengthscale: Tensor, noise: Tensor) -> Tensor:
     """The Cholesky factor of the correlations of x (…, n, *point) with relative noise (…) added."""
     gram = kernel.correlation(x, x, lengthscale)
     return torch.linalg.cholesky(gram + torch.diag_embed(noise.unsqueeze(-1).expand(gram.shape[:-1])))
