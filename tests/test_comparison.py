@@ -25,7 +25,7 @@ from nestbo.experiment.evidence import PARTS, Part, cells, make, paces, set_asid
 from nestbo.experiment.figures import profile
 from nestbo.experiment.results import Record, Series, collect, records
 from nestbo.experiment.statistics import holm, interval, parted, rows, wilson
-from nestbo.experiment.summary import LEVEL, complete, hero, judged, overview, standings, summary
+from nestbo.experiment.summary import BETTER, complete, hero, judged, overview, standings, summary
 
 TASKS = [Task("ackley", f"sphere:{n}") for n in range(2, 12)]
 
@@ -237,12 +237,13 @@ class TestSummary:
         lower, upper = np.full(14, 1e-3), np.full(16, 1.0)
         other = np.r_[lower, upper[:12], np.full(4, 0.5e-3)]
         hero = np.r_[lower * 0.9, upper[:12] * 0.9, upper[12:]]
-        (standing,) = standings(
-            {TASKS[0]: {"hdgabo-auto": series(hero), "gabo": series(other)}}, "hdgabo-auto"
-        ).values()
+        found = {TASKS[0]: {"hdgabo-auto": series(hero), "gabo": series(other)}}
+        (standing,) = standings(found, "hdgabo-auto").values()
         assert standing.best.label == "gabo"
         assert standing.p < 0.05
-        assert standing.verdict == LEVEL
+        assert standing.verdict == BETTER
+        assert overview({"paper": found})[-1].endswith("| 1 | 0 | 1 | 0 | 0 |")
+        assert "On 1 it is better by the paired test, against the medians." in summary(found, SUITES["paper"])
 
     def test_nothing_measured(self):
         assert summary({}) == ["Not yet measured."]

@@ -20,7 +20,8 @@ from nestbo.experiment.tasks import Task
 from nestbo.experiment.trials import ORACLE
 
 HEROES = ("hdgabo-auto", "hdgabo", "gabo")  # whose wins are counted: the first of these that half of the problems have
-LOWEST, LEVEL, BEHIND, FEW = "lowest", "level", "behind", "too few trials"  # how the hero stands on a problem
+LOWEST, BETTER, LEVEL, BEHIND = "lowest", "better in pairs", "level", "behind"  # how the hero stands on a problem
+FEW = "too few trials"  # the same
 
 
 def hero(found: Results) -> str | None:
@@ -123,6 +124,7 @@ def _losses(found: Results, suite: Suite | None, chosen: str) -> list[str]:
     if counts[LOWEST] == len(made):
         return lines
     lines += [f"Of the others it is level with the best method on {counts[LEVEL]}, and behind on {counts[BEHIND]}."]
+    lines += [f"On {counts[BETTER]} it is better by the paired test, against the medians."] if counts[BETTER] else []
     lines += [f"On {counts[FEW]} the best method has too few trials for a test."] if counts[FEW] else []
     lines += ["", *head("problem", "best method", "its median", name, "p (Holm)", "verdict")]
     for task, one in sorted(made.items(), key=lambda item: item[1].order):
@@ -149,14 +151,17 @@ def _tested(task: Task, methods: Mapping[str, Series], one: Standing) -> list[St
 
 
 def overview(found: Mapping[str, Results]) -> list[str]:
-    """A row for each suite with a hero: on how many problems it has the lowest median, is level with it, or behind."""
+    """A row for each suite with a hero: on how many problems it has the lowest median, is level with it, or behind.
+
+    Level includes the problems on which the test finds the hero better, and the medians say the contrary.
+    """
     lines = head("comparison", "method", "problems", f"{LOWEST} median", LEVEL, BEHIND, FEW)
     for name, results in found.items():
         chosen = hero(results)
         if chosen is not None:
             counts = Counter(standing.verdict for standing in standings(results, chosen).values())
-            shown = (str(counts[verdict]) for verdict in (LOWEST, LEVEL, BEHIND, FEW))
-            lines.append(line(ABOUT[name], called(chosen, SUITES[name]), str(len(results)), *shown))
+            shown = (counts[LOWEST], counts[LEVEL] + counts[BETTER], counts[BEHIND], counts[FEW])
+            lines.append(line(ABOUT[name], called(chosen, SUITES[name]), str(len(results)), *map(str, shown)))
     return lines
 
 
@@ -178,12 +183,14 @@ class Standing:
 
     @property
     def verdict(self) -> str:
-        """LOWEST, LEVEL, BEHIND, or FEW where the best method has too few trials for a test."""
+        """LOWEST, BETTER, LEVEL, BEHIND, or FEW where the best method has too few trials for a test."""
         if self.best.label == self.own.label:
             return LOWEST
         if self.p is None:
             return FEW
-        return BEHIND if self.p <= ALPHA and self.worse else LEVEL
+        if self.p > ALPHA:
+            return LEVEL
+        return BEHIND if self.worse else BETTER
 
     @property
     def order(self) -> float:
