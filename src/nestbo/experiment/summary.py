@@ -20,8 +20,8 @@ from nestbo.experiment.tasks import Task
 from nestbo.experiment.trials import ORACLE
 
 HEROES = ("hdgabo-auto", "hdgabo", "gabo")  # whose wins are counted: the first of these that half of the problems have
-LOWEST, BETTER, LEVEL, BEHIND = "lowest", "better in pairs", "level", "behind"  # how the hero stands on a problem
-FEW = "too few trials"  # the same
+# How the hero stands on a problem.
+LOWEST, BETTER, LEVEL, BEHIND, FEW = "lowest", "better in pairs", "level", "behind", "too few trials"
 
 
 def hero(found: Results) -> str | None:
@@ -135,7 +135,8 @@ def _losses(found: Results, suite: Suite | None, chosen: str) -> list[str]:
 
 def _lost(task: Task, one: Standing, suite: Suite | None) -> str:
     """A row of the table."""
-    medians, p = (f"{row.median:.3g}" for row in (one.best, one.own)), "" if one.p is None else f"{one.p:.2g}"
+    medians = (f"{row.median:.3g}" for row in (one.best, one.own))
+    p = "" if one.p is None else f"{one.p:.2g}"
     verdict = f"**{BEHIND}**" if one.verdict == BEHIND else one.verdict
     return line(heading(task), called(one.best.label, suite), *medians, p, verdict)
 
@@ -160,8 +161,9 @@ def overview(found: Mapping[str, Results]) -> list[str]:
         chosen = hero(results)
         if chosen is not None:
             counts = Counter(standing.verdict for standing in standings(results, chosen).values())
-            shown = (counts[LOWEST], counts[LEVEL] + counts[BETTER], counts[BEHIND], counts[FEW])
-            lines.append(line(ABOUT[name], called(chosen, SUITES[name]), str(len(results)), *map(str, shown)))
+            level = counts[LEVEL] + counts[BETTER]
+            numbers = (len(results), counts[LOWEST], level, counts[BEHIND], counts[FEW])
+            lines.append(line(ABOUT[name], called(chosen, SUITES[name]), *map(str, numbers)))
     return lines
 
 
